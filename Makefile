@@ -1,0 +1,55 @@
+# Targets a person needs: run, run-verda, demo, test, lint, proto, lock. Everything lives in .venv and var/.
+SHELL := /bin/bash
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: run run-verda demo test lint format proto proto-check lock clean setup
+
+setup: $(STAMP)
+
+# --require-hashes: nothing is installed that the lock file does not name byte for byte.
+$(STAMP): requirements-dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] + "; set PYTHON=/path/to/python3.11") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(STAMP)
+
+run: $(STAMP)
+	@$(BIN)/verda-cloud-provider serve --config examples/config.yaml --with-simulator 127.0.0.1:8090
+
+run-verda: $(STAMP)
+	@$(BIN)/verda-cloud-provider serve --config examples/config.yaml --database var/verda.db --require-credentials
+
+demo: $(STAMP)
+	@$(BIN)/verda-cloud-provider demo
+
+test: $(STAMP)
+	@$(BIN)/python -m pytest -n auto
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/deptry .
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# The virtual path mapping makes protoc write `from app.rpc.gen import ...`, so the output needs no patching.
+proto: $(STAMP)
+	$(BIN)/python -m grpc_tools.protoc -Iapp/rpc/gen=proto --python_out=. --pyi_out=. --grpc_python_out=. proto/externalgrpc.proto proto/kubernetes.proto
+
+proto-check: proto
+	@git diff --exit-code --stat -- app/rpc/gen || (echo 'app/rpc/gen differs from proto/: run `make proto` and commit' >&2; exit 1)
+
+lock: $(STAMP)
+	$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --custom-compile-command 'make lock' pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --custom-compile-command 'make lock' --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) var .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

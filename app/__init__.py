@@ -1,0 +1,1 @@
+"""verda-cloud-provider: rents and returns GPU machines at Verda Cloud for a Kubernetes Cluster Autoscaler."""

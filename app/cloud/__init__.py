@@ -1,0 +1,1 @@
+"""What we need from a cloud (`port`) and the adapters that deliver it."""

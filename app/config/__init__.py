@@ -1,0 +1,1 @@
+"""The configuration: one frozen tree of pydantic models and the loaders that produce it."""

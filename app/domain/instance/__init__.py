@@ -1,0 +1,1 @@
+"""The instance aggregate: commands, events, state, decide."""

@@ -1,0 +1,1 @@
+"""The node group aggregate: commands, events, state, decide."""

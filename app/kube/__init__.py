@@ -1,0 +1,1 @@
+"""Optional work on the Kubernetes side (off by default)."""

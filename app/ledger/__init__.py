@@ -1,0 +1,1 @@
+"""The only road into the log: decide, append, fold, publish."""

@@ -1,0 +1,1 @@
+"""One module per job. Jobs know nothing of the scheduler."""

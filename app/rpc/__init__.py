@@ -1,0 +1,1 @@
+"""The gRPC face: Cluster Autoscaler external provider, health, reflection."""

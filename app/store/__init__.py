@@ -1,0 +1,1 @@
+"""Everything that speaks SQL: the event log, projection tables, views, migrations, checks."""
