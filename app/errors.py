@@ -103,7 +103,9 @@ class CloudError(ProviderError):
     `code` is the API's own error code or ours in the same style, `status` the HTTP status if there was one.
     """
 
-    def __init__(self, message: str, *, code: str, status: int | None = None, retry_after: timedelta | None = None) -> None:
+    def __init__(
+        self, message: str, *, code: str, status: int | None = None, retry_after: timedelta | None = None
+    ) -> None:
         super().__init__(message, code=code, status=status)
         self.code = code
         self.status = status

@@ -1,8 +1,8 @@
 """What we need from a cloud. Adapters: Verda over HTTP, the simulator in process.
 
 Every method may raise exactly the `CloudError` subclasses of `app.errors`: NotSent, Rejected, Throttled, NoCapacity,
-OutcomeUnknown. No method waits longer than the adapter's total deadline per call. All methods may be called from several
-threads at once.
+OutcomeUnknown. No method waits longer than the adapter's total deadline per call. All methods may be called from
+several threads at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,8 +27,8 @@ class DeletionResult(StrEnum):
 class Deletion:
     """One machine to delete with the volumes that shall go with it.
 
-    `volume_ids` None leaves the choice to the API, which puts the OS volume into the trash; an empty tuple would keep the
-    volumes, detached and billed, so it is not allowed.
+    `volume_ids` None leaves the choice to the API, which puts the OS volume into the trash; an empty tuple would keep
+    the volumes, detached and billed, so it is not allowed.
     """
 
     instance_id: str
@@ -87,7 +87,7 @@ class Cloud(Protocol):
         ...
 
     def instance_types(self) -> Sequence[InstanceType]:
-        """The catalogue. Entries that cannot be read are left out and logged, so one odd type does not hide the others."""
+        """The catalogue. Unreadable entries are left out and logged: one odd type must not hide the others."""
         ...
 
     def availability(self, contract: Contract) -> Mapping[str, frozenset[str]]:

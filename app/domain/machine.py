@@ -51,7 +51,7 @@ class OsVolume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Everything a create call sends. The hostname is unique, minted by us, and our key for finding the machine again."""
+    """Everything a create call sends. The hostname is unique, minted by us: our key to find the machine again."""
 
     hostname: str
     instance_type: str

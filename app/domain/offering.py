@@ -17,8 +17,8 @@ class InstanceType:
     """One entry of the cloud's catalogue.
 
     Sizes are the machine's totals as the API states them: `memory_gb` and `gpu_memory_gb` in the API's gigabytes, the
-    latter summed over all GPUs; `storage_gb` only for types with a fixed disk. Prices are per hour for the whole machine.
-    An empty `supported_images` means the API does not say, not that there are none.
+    latter summed over all GPUs; `storage_gb` only for types with a fixed disk. Prices are per hour for the whole
+    machine. An empty `supported_images` means the API does not say, not that there are none.
     """
 
     name: str
