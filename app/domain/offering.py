@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 
+from pydantic import BaseModel, ConfigDict
+
 
 class Contract(StrEnum):
     """How a machine is paid for. Long-term contracts are bought ahead and never autoscaled."""
@@ -12,14 +14,15 @@ class Contract(StrEnum):
     SPOT = "spot"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceType:
+class InstanceType(BaseModel):
     """One entry of the cloud's catalogue.
 
     Sizes are the machine's totals as the API states them: `memory_gb` and `gpu_memory_gb` in the API's gigabytes, the
     latter summed over all GPUs; `storage_gb` only for types with a fixed disk. Prices are per hour for the whole
     machine. An empty `supported_images` means the API does not say, not that there are none.
     """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     cpus: int

@@ -1,0 +1,170 @@
+"""The books: everything the log says, folded into one immutable value.
+
+One fold serves live updates, catch-up at start and rebuild, so they cannot disagree. The books are persistent maps: a
+new version shares all but the changed paths with the old one. So folding an event costs the same with ten instances and
+with ten thousand, readers keep the version they took, and a commit that fails leaves nothing to undo.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from rpds import HashTrieMap
+
+from app.domain import cloud, service
+from app.domain.envelope import Event, Recorded
+from app.domain.ids import node_key
+from app.domain.instance import events as instance_events
+from app.domain.instance import state as instance_state
+from app.domain.instance.state import Instance
+from app.domain.nodegroup import events as group_events
+from app.domain.nodegroup import state as group_state
+from app.domain.nodegroup.state import NodeGroup
+
+
+@dataclass(frozen=True, kw_only=True)
+class Members:
+    """The instances of one group that are listed: `live` counts in the target size, `deleting` does not."""
+
+    live: HashTrieMap[str, Instance] = field(default_factory=HashTrieMap)
+    deleting: HashTrieMap[str, Instance] = field(default_factory=HashTrieMap)
+
+    @property
+    def target_size(self) -> int:
+        """How many nodes the group should have."""
+        return len(self.live)
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing left to list."""
+        return not self.live and not self.deleting
+
+    @cached_property
+    def listed(self) -> tuple[Instance, ...]:
+        """Every listed instance, oldest wish first. Sorted once per version of the group."""
+        return tuple(sorted((*self.live.values(), *self.deleting.values()), key=lambda instance: instance.ordinal))
+
+    def with_instance(self, instance: Instance) -> "Members":
+        """The same with this instance in its right place, or nowhere once it has ended."""
+        live = self.live.discard(instance.name)
+        deleting = self.deleting.discard(instance.name)
+        if instance.state.is_live:
+            live = live.insert(instance.name, instance)
+        elif not instance.state.is_ended:
+            deleting = deleting.insert(instance.name, instance)
+        return Members(live=live, deleting=deleting)
+
+
+_NOBODY = Members()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Books:
+    """All aggregates at one position of the log, with the indexes that answers need.
+
+    `instances` holds every instance that is not ended and those that ended recently; older ones are in the store alone.
+    """
+
+    position: int = 0
+    groups: HashTrieMap[str, NodeGroup] = field(default_factory=HashTrieMap)
+    instances: HashTrieMap[str, Instance] = field(default_factory=HashTrieMap)
+    members_by_group: HashTrieMap[str, Members] = field(default_factory=HashTrieMap)
+    names_by_id: HashTrieMap[str, str] = field(default_factory=HashTrieMap)
+    group_order: tuple[str, ...] = ()
+    cloud: cloud.CloudView = field(default_factory=cloud.CloudView)
+    installation: service.Installation = field(default_factory=service.Installation)
+
+    def members(self, node_group: str) -> Members:
+        """The listed instances of a group, empty for unknown groups."""
+        return self.members_by_group.get(node_group, _NOBODY)
+
+    def target_size(self, node_group: str) -> int:
+        """Number of the group's instances that are not deleting, gone, lost or cancelled."""
+        return self.members(node_group).target_size
+
+    @cached_property
+    def served_groups(self) -> tuple[NodeGroup, ...]:
+        """The groups that exist for the autoscaler, in the order they were first configured.
+
+        A group whose instance type the catalogue has never had is left out, since its template could not be answered; a
+        retired group is served until its last instance is gone.
+        """
+        return tuple(
+            group
+            for name in self.group_order
+            if (group := self.groups[name]).spec.instance_type in self.cloud.catalogue
+            and not (group.retired and self.members(name).is_empty)
+        )
+
+    @cached_property
+    def served_names(self) -> frozenset[str]:
+        """Names of the served groups."""
+        return frozenset(group.name for group in self.served_groups)
+
+    def size_limits(self, group: NodeGroup) -> tuple[int, int]:
+        """Minimum and maximum size as told to the autoscaler: a retired group may only shrink."""
+        if group.retired:
+            return 0, self.target_size(group.name)
+        return group.spec.min_size, group.spec.max_size
+
+    def listed_instances(self) -> Iterator[Instance]:
+        """Every listed instance of every group."""
+        for members in self.members_by_group.values():
+            yield from members.live.values()
+            yield from members.deleting.values()
+
+    def find(self, provider_id: str, node_name: str) -> Instance | None:
+        """The instance that a Kubernetes node stands for, None if it is none of ours."""
+        key = node_key(provider_id, node_name)
+        return None if key is None else self.find_by_key(key)
+
+    def find_by_key(self, key: str) -> Instance | None:
+        """An instance by its name or its instance id."""
+        return self.instances.get(key) or self.instances.get(self.names_by_id.get(key, ""))
+
+    def with_instance(self, instance: Instance) -> "Books":
+        """The same with this version of an instance."""
+        members = self.members(instance.node_group).with_instance(instance)
+        names = self.names_by_id
+        if instance.instance_id is not None:
+            names = names.insert(instance.instance_id, instance.name)
+        return replace(
+            self,
+            instances=self.instances.insert(instance.name, instance),
+            members_by_group=self.members_by_group.insert(instance.node_group, members),
+            names_by_id=names,
+        )
+
+    def with_group(self, group: NodeGroup) -> "Books":
+        """The same with this version of a node group."""
+        order = self.group_order if group.name in self.groups else (*self.group_order, group.name)
+        return replace(self, groups=self.groups.insert(group.name, group), group_order=order)
+
+    def without_instance(self, name: str) -> "Books":
+        """The same without an ended instance; the store still knows it."""
+        instance = self.instances[name]
+        names = self.names_by_id if instance.instance_id is None else self.names_by_id.discard(instance.instance_id)
+        return replace(self, instances=self.instances.remove(name), names_by_id=names)
+
+
+def evolve(books: Books, recorded: Recorded[Event]) -> Books:
+    """Fold one event of any stream."""
+    books = replace(books, position=recorded.position)
+    event = recorded.event
+    if isinstance(event, instance_events.AnyInstanceEvent):
+        return _evolve_instance(books, recorded)  # type: ignore[arg-type] # narrowed by its event
+    if isinstance(event, group_events.AnyNodeGroupEvent):
+        group = group_state.evolve(books.groups.get(event.node_group), recorded)  # type: ignore[arg-type] # likewise
+        return books if group is None else books.with_group(group)
+    if isinstance(event, cloud.AnyCloudEvent):
+        return replace(books, cloud=cloud.evolve(books.cloud, recorded))  # type: ignore[arg-type] # likewise
+    if isinstance(event, service.AnyServiceEvent):
+        return replace(books, installation=service.evolve(books.installation, recorded))  # type: ignore[arg-type] # likewise
+    raise TypeError(f"no fold for events of type {event.type}")
+
+
+def _evolve_instance(books: Books, recorded: Recorded[instance_events.AnyInstanceEvent]) -> Books:
+    known = books.instances.get(recorded.event.instance)
+    if known is None:
+        return books.with_instance(instance_state.begin(recorded))  # type: ignore[arg-type] # streams begin that way
+    return books.with_instance(instance_state.evolve(known, recorded))

@@ -1,0 +1,235 @@
+"""The cloud as a whole: is it reachable, what does it sell, what does it hold of ours that nobody wants."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import ClassVar, assert_never
+
+from rpds import HashTrieMap
+
+from app.domain.envelope import CloudEvent, Decision, Recorded
+from app.domain.offering import Contract, InstanceType
+
+
+class CloudReachable(CloudEvent):
+    """The cloud answered a listing, for the first time or after an outage."""
+
+    type: ClassVar[str] = "cloud.reachable"
+    words: ClassVar[str] = "the cloud answers again ({backend})"
+    backend: str
+
+
+class CloudUnreachable(CloudEvent):
+    """The cloud stopped answering. One event an outage, however many calls fail."""
+
+    type: ClassVar[str] = "cloud.unreachable"
+    words: ClassVar[str] = "the cloud does not answer, {code}: {message}"
+    code: str
+    message: str
+
+
+class CatalogueChanged(CloudEvent):
+    """The catalogue gained, changed or lost instance types; `types` holds the new form of the first two."""
+
+    type: ClassVar[str] = "cloud.catalogue-changed"
+    words: ClassVar[str] = "the catalogue changed: {count} instance types new or different, {withdrawn_count} withdrawn"
+    count: int
+    withdrawn_count: int
+    types: tuple[InstanceType, ...]
+    withdrawn: tuple[str, ...]
+
+
+class PriceChanged(CloudEvent):
+    """The catalogue's price of an instance type changed; `old` is None when it is seen for the first time."""
+
+    type: ClassVar[str] = "cloud.price-changed"
+    words: ClassVar[str] = "{instance_type} {contract} now costs {new} {currency} an hour (was {old})"
+    instance_type: str
+    contract: Contract
+    old: Decimal | None
+    new: Decimal | None
+    currency: str
+
+
+class OrphanDetected(CloudEvent):
+    """A machine carries our cluster's name but is not ours by the books; it is left alone and reported."""
+
+    type: ClassVar[str] = "cloud.orphan-detected"
+    words: ClassVar[str] = "{hostname} ({instance_id}) costs {price_per_hour} an hour and is not ours: {reason}"
+    instance_id: str
+    hostname: str
+    installation: str
+    node_group: str
+    price_per_hour: Decimal | None
+    reason: str
+
+
+class DuplicateInstanceDetected(CloudEvent):
+    """A machine of ours that nobody wants: a second one under one name, or one for a wish that was dropped."""
+
+    type: ClassVar[str] = "cloud.duplicate-instance-detected"
+    words: ClassVar[str] = "{instance_id} is a machine too many for {instance} ({reason}); deleting it"
+    instance_id: str
+    instance: str
+    reason: str
+
+
+class DuplicateInstanceDeleted(CloudEvent):
+    """The machine too many is gone."""
+
+    type: ClassVar[str] = "cloud.duplicate-instance-deleted"
+    words: ClassVar[str] = "{instance_id}, the machine too many for {instance}, is gone"
+    instance_id: str
+    instance: str
+
+
+AnyCloudEvent = (
+    CloudReachable
+    | CloudUnreachable
+    | CatalogueChanged
+    | PriceChanged
+    | OrphanDetected
+    | DuplicateInstanceDetected
+    | DuplicateInstanceDeleted
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surplus:
+    """A machine at the cloud that is to be deleted although no instance of the books stands for it."""
+
+    instance_id: str
+    instance: str
+    reason: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudView:
+    """What is known of the cloud. `reachable` is None until the first listing was tried."""
+
+    reachable: bool | None = None
+    since: datetime | None = None
+    first_reached_at: datetime | None = None
+    trouble: str = ""
+    catalogue: HashTrieMap[str, InstanceType] = field(default_factory=HashTrieMap)
+    withdrawn: frozenset[str] = frozenset()
+    surplus: HashTrieMap[str, Surplus] = field(default_factory=HashTrieMap)
+    orphans: HashTrieMap[str, str] = field(default_factory=HashTrieMap)
+    version: int = 0
+
+
+def evolve(view: CloudView, recorded: Recorded[AnyCloudEvent]) -> CloudView:
+    """Fold one event of the stream `cloud`."""
+    event, at = recorded.event, recorded.recorded_at
+    view = replace(view, version=recorded.version)
+    match event:
+        case CloudReachable():
+            return replace(view, reachable=True, since=at, first_reached_at=view.first_reached_at or at, trouble="")
+        case CloudUnreachable():
+            return replace(view, reachable=False, since=at, trouble=f"{event.code}: {event.message}")
+        case CatalogueChanged():
+            catalogue = view.catalogue
+            for kind in event.types:
+                catalogue = catalogue.insert(kind.name, kind)
+            listed = {kind.name for kind in event.types}
+            withdrawn = (view.withdrawn - listed) | frozenset(event.withdrawn)
+            return replace(view, catalogue=catalogue, withdrawn=withdrawn)
+        case OrphanDetected():
+            return replace(view, orphans=view.orphans.insert(event.instance_id, event.reason))
+        case DuplicateInstanceDetected():
+            found = Surplus(instance_id=event.instance_id, instance=event.instance, reason=event.reason, since=at)
+            return replace(view, surplus=view.surplus.insert(event.instance_id, found))
+        case DuplicateInstanceDeleted():
+            return replace(view, surplus=view.surplus.discard(event.instance_id))
+        case PriceChanged():
+            return view  # the catalogue event beside it carries the new price
+        case _:
+            assert_never(event)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordCatalogue:
+    """The catalogue as it was just read, whole."""
+
+    types: tuple[InstanceType, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordUnreachable:
+    """A call that must work did not; `code` and `message` say how."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSurplus:
+    """A machine of ours that a direct look-up confirmed to be one too many."""
+
+    instance: str
+    instance_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSurplusGone:
+    """A machine too many is proven gone."""
+
+    instance_id: str
+
+
+def record_catalogue(command: RecordCatalogue, view: CloudView) -> Decision:
+    """What is different from the catalogue we know. An empty catalogue is not believed."""
+    if not command.types:
+        return Decision()
+    changed = tuple(
+        kind for kind in command.types if view.catalogue.get(kind.name) != kind or kind.name in view.withdrawn
+    )
+    offered = {kind.name for kind in command.types}
+    withdrawn = tuple(sorted(set(view.catalogue) - offered - view.withdrawn))
+    if not changed and not withdrawn:
+        return Decision()
+    change = CatalogueChanged(count=len(changed), withdrawn_count=len(withdrawn), types=changed, withdrawn=withdrawn)
+    return Decision(
+        (change, *(price for kind in changed for price in _price_changes(view.catalogue.get(kind.name), kind)))
+    )
+
+
+def _price_changes(known: InstanceType | None, now: InstanceType) -> tuple[PriceChanged, ...]:
+    if known is None:
+        return ()
+    return tuple(
+        PriceChanged(
+            instance_type=now.name,
+            contract=contract,
+            old=known.price(contract),
+            new=now.price(contract),
+            currency=now.currency,
+        )
+        for contract in Contract
+        if known.price(contract) != now.price(contract)
+    )
+
+
+def record_unreachable(command: RecordUnreachable, view: CloudView) -> Decision:
+    """One event an outage."""
+    if view.reachable is False:
+        return Decision()
+    return Decision((CloudUnreachable(code=command.code, message=command.message),))
+
+
+def record_surplus(command: RecordSurplus, view: CloudView) -> Decision:
+    """The intent to delete the machine too many."""
+    if command.instance_id in view.surplus:
+        return Decision()
+    event = DuplicateInstanceDetected(instance_id=command.instance_id, instance=command.instance, reason=command.reason)
+    return Decision((event,))
+
+
+def record_surplus_gone(command: RecordSurplusGone, view: CloudView) -> Decision:
+    """The machine too many is gone."""
+    known = view.surplus.get(command.instance_id)
+    if known is None:
+        return Decision()
+    return Decision((DuplicateInstanceDeleted(instance_id=known.instance_id, instance=known.instance),))

@@ -1,0 +1,117 @@
+"""Every command there is, and the decider that answers it."""
+
+from datetime import datetime
+from typing import assert_never
+
+from app.domain import cloud, deadlines, observation, service
+from app.domain.books import Books
+from app.domain.envelope import Decision
+from app.domain.instance import commands as instance_commands
+from app.domain.instance import decide as instance_decide
+from app.domain.nodegroup import commands as group_commands
+from app.domain.nodegroup import decide as group_decide
+
+NodeGroupCommand = (
+    group_commands.ApplyConfiguration
+    | group_commands.IncreaseSize
+    | group_commands.DecreaseTargetSize
+    | group_commands.DeleteNodes
+)
+InstanceCommand = (
+    instance_commands.AttemptCreate
+    | instance_commands.RecordCreated
+    | instance_commands.RecordCreateRefused
+    | instance_commands.RecordCreateUnknown
+    | instance_commands.RuleOutCreate
+    | instance_commands.AttemptDelete
+    | instance_commands.RecordDeleteRefused
+    | instance_commands.ConfirmEnded
+    | instance_commands.LearnProviderId
+)
+CloudCommand = cloud.RecordCatalogue | cloud.RecordUnreachable | cloud.RecordSurplus | cloud.RecordSurplusGone
+Command = (
+    NodeGroupCommand
+    | InstanceCommand
+    | CloudCommand
+    | observation.ObserveMachines
+    | observation.Readopt
+    | instance_commands.CheckDeadlines
+    | service.StartService
+)
+
+
+def decide(command: Command, books: Books, now: datetime) -> Decision:
+    """The facts that a command adds to the books.
+
+    Raises:
+        ProviderError: what the command's decider raises; then nothing happens at all.
+    """
+    if isinstance(command, NodeGroupCommand):
+        return _decide_group(command, books)
+    if isinstance(command, InstanceCommand):
+        return _decide_instance(command, books, now)
+    if isinstance(command, CloudCommand):
+        return _decide_cloud(command, books)
+    match command:
+        case observation.ObserveMachines():
+            return observation.observe_machines(command, books)
+        case observation.Readopt():
+            return observation.readopt(command, books)
+        case instance_commands.CheckDeadlines():
+            return deadlines.check_deadlines(command, books, now)
+        case service.StartService():
+            return service.start_service(command, books.installation)
+        case _:
+            assert_never(command)
+
+
+def _decide_group(command: NodeGroupCommand, books: Books) -> Decision:
+    match command:
+        case group_commands.ApplyConfiguration():
+            return group_decide.apply_configuration(command, books)
+        case group_commands.IncreaseSize():
+            return group_decide.increase_size(command, books)
+        case group_commands.DecreaseTargetSize():
+            return group_decide.decrease_target_size(command, books)
+        case group_commands.DeleteNodes():
+            return group_decide.delete_nodes(command, books)
+        case _:
+            assert_never(command)
+
+
+def _decide_instance(command: InstanceCommand, books: Books, now: datetime) -> Decision:
+    match command:
+        case instance_commands.AttemptCreate():
+            return instance_decide.attempt_create(command, books, now)
+        case instance_commands.RecordCreated():
+            return instance_decide.record_created(command, books)
+        case instance_commands.RecordCreateRefused():
+            return instance_decide.record_create_refused(command, books, now)
+        case instance_commands.RecordCreateUnknown():
+            return instance_decide.record_create_unknown(command, books)
+        case instance_commands.RuleOutCreate():
+            return instance_decide.rule_out_create(command, books)
+        case instance_commands.AttemptDelete():
+            return instance_decide.attempt_delete(command, books, now)
+        case instance_commands.RecordDeleteRefused():
+            return instance_decide.record_delete_refused(command, books, now)
+        case instance_commands.ConfirmEnded():
+            return instance_decide.confirm_ended(command, books, now)
+        case instance_commands.LearnProviderId():
+            return instance_decide.learn_provider_id(command, books)
+        case _:
+            assert_never(command)
+
+
+def _decide_cloud(command: CloudCommand, books: Books) -> Decision:
+    match command:
+        case cloud.RecordCatalogue():
+            return cloud.record_catalogue(command, books.cloud)
+        case cloud.RecordUnreachable():
+            return cloud.record_unreachable(command, books.cloud)
+        case cloud.RecordSurplus():
+            return cloud.record_surplus(command, books.cloud)
+        case cloud.RecordSurplusGone():
+            return cloud.record_surplus_gone(command, books.cloud)
+        case _:
+            assert_never(command)

@@ -1,0 +1,84 @@
+"""Names and marks, parsed and formatted in one place: instance names, provider ids, ownership marks."""
+
+import re
+from dataclasses import dataclass
+
+_OUR_SCHEMES = frozenset({"verda", "datacrunch", "verdacloud"})
+_MAX_PROVIDER_ID = 512
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_MARK_PREFIX = "ca:v1"
+_MARK_VALUE = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def instance_name(node_group: str, suffix: str) -> str:
+    """`<group>-<suffix>`: instance name, hostname and node name in one."""
+    return f"{node_group}-{suffix}"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderIdTemplate:
+    """How provider ids are spelled, for example `verda://{hostname}`.
+
+    Placeholders: `{hostname}`, `{group}`, `{location}`, `{instance_id}`. The first two are known before the machine
+    exists; with the others the id is provisional until the cloud has answered.
+    """
+
+    text: str
+
+    def provider_id(self, *, name: str, group: str, location: str | None = None, instance_id: str | None = None) -> str:
+        """The provider id, or `verda://pending/<name>` while a placeholder is still unknown."""
+        known = {"hostname": name, "group": group, "location": location, "instance_id": instance_id}
+        wanted = _PLACEHOLDER.findall(self.text)
+        if any(known.get(placeholder) is None for placeholder in wanted):
+            return f"verda://pending/{name}"
+        return _PLACEHOLDER.sub(lambda found: str(known[found.group(1)]), self.text)
+
+
+def node_key(provider_id: str, node_name: str) -> str | None:
+    """What a Kubernetes node claims to be: an instance name or an instance id, lower case; None if it cannot be ours.
+
+    The provider id decides; the node's name counts only where the kubelet registered without one. Cluster Autoscaler's
+    stand-ins for machines that never registered carry the provider id as their name too.
+    """
+    if len(provider_id) > _MAX_PROVIDER_ID or len(node_name) > _MAX_PROVIDER_ID:
+        return None
+    scheme, separator, rest = provider_id.partition("://")
+    if not separator:
+        return (provider_id or _bare(node_name)).lower() or None
+    if scheme.lower() not in _OUR_SCHEMES:
+        return None
+    last = rest.rpartition("/")[2]
+    return (last or _bare(node_name)).lower() or None
+
+
+def _bare(node_name: str) -> str:
+    return node_name.rpartition("/")[2] if "://" in node_name else node_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """The ownership mark in a machine's description: `ca:v1 cluster=<name> installation=<id> group=<group>`."""
+
+    cluster: str
+    installation: str
+    group: str
+
+    def text(self) -> str:
+        """As written into the description."""
+        return f"{_MARK_PREFIX} cluster={self.cluster} installation={self.installation} group={self.group}"
+
+    def tags(self) -> tuple[tuple[str, str], ...]:
+        """The same as key/value tags of the API."""
+        return (("ca-cluster", self.cluster), ("ca-installation", self.installation), ("ca-group", self.group))
+
+    @classmethod
+    def parse(cls, description: str) -> "Mark | None":
+        """The mark in a description, None if there is none or it is not exactly one of ours."""
+        words = description.split()
+        if not words or words[0] != _MARK_PREFIX:
+            return None
+        pairs = dict(word.split("=", 1) for word in words[1:] if "=" in word)
+        values = tuple(pairs.get(key, "") for key in ("cluster", "installation", "group"))
+        if not all(_MARK_VALUE.fullmatch(value) for value in values):
+            return None
+        return cls(cluster=values[0], installation=values[1], group=values[2])

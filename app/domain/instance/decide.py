@@ -1,0 +1,305 @@
+"""Decisions about single instances: the bracket of intent and outcome around every call to the cloud."""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from app.domain.books import Books
+from app.domain.cloud import DuplicateInstanceDetected
+from app.domain.envelope import Decision, Event
+from app.domain.ids import ProviderIdTemplate
+from app.domain.instance.commands import (
+    AttemptCreate,
+    AttemptDelete,
+    ConfirmEnded,
+    LearnProviderId,
+    RecordCreated,
+    RecordCreateRefused,
+    RecordCreateUnknown,
+    RecordDeleteRefused,
+    RuleOutCreate,
+)
+from app.domain.instance.events import (
+    CancelReason,
+    CreateAttempted,
+    CreateFailed,
+    CreateOutcomeUnknown,
+    CreateRefused,
+    CreateRuledOut,
+    DeleteAttempted,
+    DeleteRefused,
+    End,
+    ErrorClass,
+    FailureCode,
+    Found,
+    InstanceCancelled,
+    InstanceCreated,
+    InstanceGone,
+    InstanceLost,
+    ProviderIdLearned,
+)
+from app.domain.instance.lifecycle import InstanceState
+from app.domain.instance.state import Instance
+from app.domain.instance.verdict import judge, pause
+from app.domain.nodegroup.state import NodeGroup
+from app.domain.offering import Contract, Offering
+
+_DELETE_AGAIN_AFTER = timedelta(seconds=30)
+"""A deletion that was taken and changed nothing is asked for again; Verda reports deletions within about a minute."""
+
+
+def attempt_create(command: AttemptCreate, books: Books, now: datetime) -> Decision:
+    """Write down the next create call, or that there will be none."""
+    instance = books.instances.get(command.instance)
+    if instance is None or instance.state is not InstanceState.REQUESTED:
+        return Decision()
+    if instance.retry_at is not None and instance.retry_at > now:
+        return Decision()
+    group = books.groups[instance.node_group]
+    if group.retired:
+        return Decision((_cancel(instance, CancelReason.GROUP_RETIRED),))
+    rung = next_rung(instance, group)
+    if rung is None:
+        return Decision((give_up(instance),))
+    return Decision((_attempt(instance, group, rung, books),))
+
+
+def next_rung(instance: Instance, group: NodeGroup) -> Offering | None:
+    """The best offering of the group's ladder that has not refused this wish yet."""
+    return next((rung for rung in group.spec.ladder() if rung not in instance.closed_rungs), None)
+
+
+def _attempt(instance: Instance, group: NodeGroup, rung: Offering, books: Books) -> CreateAttempted:
+    kind = books.cloud.catalogue.get(rung.instance_type)
+    return CreateAttempted(
+        instance=instance.name,
+        node_group=instance.node_group,
+        attempt=instance.attempt + 1,
+        instance_type=rung.instance_type,
+        image=group.spec.image,
+        location=rung.location,
+        contract=rung.contract,
+        price_per_hour=kind.price(rung.contract) if kind else None,
+        currency=kind.currency if kind else "usd",
+    )
+
+
+def record_created(command: RecordCreated, books: Books) -> Decision:
+    """A machine exists: the instance's, unless the instance has one already or is no longer wanted."""
+    instance = books.instances.get(command.instance)
+    if instance is None or instance.instance_id == command.instance_id or command.instance_id in books.cloud.surplus:
+        return Decision()
+    if instance.instance_id is not None:
+        return Decision((too_many(instance, command.instance_id, "duplicate"),))
+    if instance.state.is_ended:
+        return Decision((too_many(instance, command.instance_id, "released"),))
+    return Decision((created(instance, books, command.instance_id, instance.location, command.found),))
+
+
+def created(instance: Instance, books: Books, instance_id: str, location: str | None, found: Found) -> InstanceCreated:
+    """The event that gives an instance its machine."""
+    return InstanceCreated(
+        instance=instance.name,
+        node_group=instance.node_group,
+        instance_id=instance_id,
+        provider_id=provider_id_of(instance, books, instance_id, location),
+        found=found,
+    )
+
+
+def provider_id_of(instance: Instance, books: Books, instance_id: str, location: str | None) -> str:
+    """The provider id once the machine's id and place are known."""
+    template = ProviderIdTemplate(books.groups[instance.node_group].spec.provider_id_template)
+    return template.provider_id(
+        name=instance.name, group=instance.node_group, location=location, instance_id=instance_id
+    )
+
+
+def too_many(instance: Instance, instance_id: str, reason: str) -> DuplicateInstanceDetected:
+    """The intent to delete a machine that no instance stands for."""
+    return DuplicateInstanceDetected(instance_id=instance_id, instance=instance.name, reason=reason)
+
+
+def record_create_refused(command: RecordCreateRefused, books: Books, now: datetime) -> Decision:
+    """The create call did nothing: try the next rung, wait and try again, or give up."""
+    instance = books.instances.get(command.instance)
+    if instance is None or not instance.create_is_open or instance.attempt != command.attempt:
+        return Decision()
+    verdict = judge(command)
+    refused = CreateRefused(
+        instance=instance.name,
+        node_group=instance.node_group,
+        attempt=command.attempt,
+        error_class=verdict.error_class,
+        code=verdict.code,
+        message=verdict.message(command.message),
+        rung_closed=verdict.rung_closed,
+        retry_at=None if verdict.rung_closed else now + pause(command.attempt, command.retry_after),
+    )
+    if instance.state is InstanceState.DELETING:
+        return Decision((refused, _cancel(instance, CancelReason.NEVER_CREATED)))
+    if instance.state is not InstanceState.SUBMITTING:
+        return Decision((refused,))
+    closed = {*instance.closed_rungs, _rung_of(instance)}
+    is_last = all(rung in closed for rung in books.groups[instance.node_group].spec.ladder())
+    if verdict.final or (verdict.rung_closed and is_last):
+        return Decision((refused, _failed_for(instance, refused)))
+    return Decision((refused,))
+
+
+def _rung_of(instance: Instance) -> Offering:
+    return Offering(
+        instance_type=instance.instance_type or "",
+        location=instance.location or "",
+        contract=instance.contract or Contract.ON_DEMAND,
+    )
+
+
+def _failed_for(instance: Instance, refused: CreateRefused) -> CreateFailed:
+    """Out of resources if any rung said so: then another group may still help and the autoscaler should try it."""
+    if instance.error_class is ErrorClass.OUT_OF_RESOURCES and refused.error_class is not ErrorClass.OUT_OF_RESOURCES:
+        return give_up(instance)
+    return CreateFailed(
+        instance=instance.name,
+        node_group=instance.node_group,
+        error_class=refused.error_class,
+        code=refused.code,
+        message=refused.message,
+    )
+
+
+def give_up(instance: Instance) -> CreateFailed:
+    """The creation has failed for the last reason that was seen, or for having taken too long without any."""
+    return CreateFailed(
+        instance=instance.name,
+        node_group=instance.node_group,
+        error_class=instance.error_class or ErrorClass.OTHER,
+        code=instance.error_code or FailureCode.CREATE_TIMEOUT,
+        message=instance.error_message or "no machine could be ordered in time",
+    )
+
+
+def record_create_unknown(command: RecordCreateUnknown, books: Books) -> Decision:
+    """Nobody knows: from now on the machine is looked for."""
+    instance = books.instances.get(command.instance)
+    if instance is None or not instance.create_is_open or instance.attempt != command.attempt:
+        return Decision()
+    if instance.unknown_since is not None:
+        return Decision()
+    return Decision(
+        (
+            CreateOutcomeUnknown(
+                instance=instance.name,
+                node_group=instance.node_group,
+                attempt=command.attempt,
+                reason=command.reason,
+            ),
+        )
+    )
+
+
+def rule_out_create(command: RuleOutCreate, books: Books) -> Decision:
+    """The unknown call created nothing. A wish that was deleted meanwhile is cancelled, a failed one stays failed."""
+    instance = books.instances.get(command.instance)
+    if instance is None or instance.unknown_since is None or instance.attempt != command.attempt:
+        return Decision()
+    ruled_out = CreateRuledOut(
+        instance=instance.name,
+        node_group=instance.node_group,
+        attempt=command.attempt,
+        looked_since=instance.unknown_since,
+    )
+    if instance.state is InstanceState.DELETING:
+        return Decision((ruled_out, _cancel(instance, CancelReason.NEVER_CREATED)))
+    return Decision((ruled_out,))
+
+
+def _cancel(instance: Instance, reason: CancelReason) -> InstanceCancelled:
+    return InstanceCancelled(instance=instance.name, node_group=instance.node_group, reason=reason)
+
+
+def is_due_for_deletion(instance: Instance, now: datetime) -> bool:
+    """Deleting, known to the cloud, and not to be left in peace for a while."""
+    return (
+        instance.state is InstanceState.DELETING
+        and instance.instance_id is not None
+        and (instance.retry_at is None or instance.retry_at <= now)
+    )
+
+
+def attempt_delete(command: AttemptDelete, books: Books, now: datetime) -> Decision:
+    """Write down the delete calls that are due, with the volumes that shall go with the machines."""
+    events: list[Event] = []
+    for name in command.instances:
+        instance = books.instances.get(name)
+        if instance is None or instance.instance_id is None or not is_due_for_deletion(instance, now):
+            continue
+        known = (instance.os_volume_id, *instance.volume_ids)
+        events.append(
+            DeleteAttempted(
+                instance=name,
+                node_group=instance.node_group,
+                attempt=instance.delete_attempt + 1,
+                instance_id=instance.instance_id,
+                volume_ids=tuple(dict.fromkeys(volume for volume in known if volume)),
+                retry_at=now + _DELETE_AGAIN_AFTER,
+            )
+        )
+    return Decision(tuple(events))
+
+
+def record_delete_refused(command: RecordDeleteRefused, books: Books, now: datetime) -> Decision:
+    """The delete call was not taken: keep the intent, try again after a pause."""
+    instance = books.instances.get(command.instance)
+    if instance is None or instance.state is not InstanceState.DELETING:
+        return Decision()
+    return Decision(
+        (
+            DeleteRefused(
+                instance=instance.name,
+                node_group=instance.node_group,
+                attempt=max(instance.delete_attempt, 1),
+                code=command.code,
+                message=command.message,
+                retry_at=now + pause(instance.delete_attempt),
+            ),
+        )
+    )
+
+
+def confirm_ended(command: ConfirmEnded, books: Books, now: datetime) -> Decision:
+    """The machine is proven to be no more: gone if we asked for it, else lost.
+
+    A failed instance stays listed as failed: the autoscaler has been told and deletes it.
+    """
+    instance = books.instances.get(command.instance)
+    if instance is None or instance.instance_id != command.instance_id or instance.state.is_ended:
+        return Decision()
+    cost: Decimal | None = instance.cost_until(now)
+    if instance.state is InstanceState.DELETING:
+        gone = InstanceGone(
+            instance=instance.name,
+            node_group=instance.node_group,
+            end=End.DELETED,
+            cost=cost,
+            currency=instance.currency,
+        )
+        return Decision((gone,))
+    if instance.state is InstanceState.FAILED:
+        return Decision()
+    end = End.VANISHED
+    if command.known_by_id:
+        end = End.EVICTED if instance.contract is Contract.SPOT else End.DISCONTINUED
+    lost = InstanceLost(
+        instance=instance.name, node_group=instance.node_group, end=end, cost=cost, currency=instance.currency
+    )
+    return Decision((lost,))
+
+
+def learn_provider_id(command: LearnProviderId, books: Books) -> Decision:
+    """Answer with the spelling that Kubernetes uses, because the autoscaler compares byte for byte."""
+    instance = books.instances.get(command.instance)
+    if instance is None or instance.state.is_ended or instance.provider_id == command.provider_id:
+        return Decision()
+    return Decision(
+        (ProviderIdLearned(instance=instance.name, node_group=instance.node_group, provider_id=command.provider_id),)
+    )

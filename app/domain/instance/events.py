@@ -1,0 +1,254 @@
+"""Facts about instances: wishes, attempts, outcomes, observations, ends."""
+
+from datetime import datetime
+from decimal import Decimal
+from enum import IntEnum, StrEnum
+from typing import ClassVar
+
+from pydantic import PositiveInt
+
+from app.domain.envelope import InstanceEvent
+from app.domain.instance.lifecycle import InstanceState
+from app.domain.offering import Contract
+
+
+class ErrorClass(IntEnum):
+    """Cluster Autoscaler's classes of creation errors, with its numbers."""
+
+    OUT_OF_RESOURCES = 1
+    OTHER = 99
+
+
+class FailureCode(StrEnum):
+    """Stable codes of failed creations, as Cluster Autoscaler shows them."""
+
+    OUT_OF_STOCK = "out-of-stock"
+    INSUFFICIENT_FUNDS = "insufficient-funds"
+    QUOTA_EXCEEDED = "quota-exceeded"
+    IMAGE_NOT_SUPPORTED = "image-not-supported"
+    INVALID_REQUEST = "invalid-request"
+    FORBIDDEN = "forbidden"
+    CLOUD_UNREACHABLE = "cloud-unreachable"
+    RATE_LIMITED = "rate-limited"
+    CREATE_TIMEOUT = "create-timeout"
+    PROVISION_TIMEOUT = "provision-timeout"
+    MACHINE_ERROR = "machine-error"
+
+
+class Found(StrEnum):
+    """How we know that a machine exists."""
+
+    ANSWERED = "answered"
+    LOOKED_UP = "looked-up"
+
+
+class End(StrEnum):
+    """Why an instance is no more."""
+
+    DELETED = "deleted"
+    EVICTED = "evicted"
+    DISCONTINUED = "discontinued"
+    VANISHED = "vanished"
+
+
+class DeleteReason(StrEnum):
+    """Why an instance is to be deleted."""
+
+    SCALE_DOWN = "scale-down"
+    FAILED_EXPIRED = "failed-expired"
+    STOPPED_TOO_LONG = "stopped-too-long"
+
+
+class CancelReason(StrEnum):
+    """Why a wish was dropped before a machine existed."""
+
+    TARGET_DECREASED = "target-decreased"
+    DELETED = "deleted"
+    GROUP_RETIRED = "group-retired"
+    NEVER_CREATED = "never-created"
+
+
+class InstanceRequested(InstanceEvent):
+    """One more machine is wanted; its name is minted and never used again."""
+
+    type: ClassVar[str] = "instance.requested"
+    words: ClassVar[str] = "{instance} wanted"
+    provider_id: str
+
+
+class CreateAttempted(InstanceEvent):
+    """The intent: the very next thing is the create call with exactly this."""
+
+    type: ClassVar[str] = "instance.create-attempted"
+    words: ClassVar[str] = "{instance}: ordering {instance_type} {contract} in {location}, attempt {attempt}"
+    attempt: PositiveInt
+    instance_type: str
+    image: str
+    location: str
+    contract: Contract
+    price_per_hour: Decimal | None
+    currency: str
+
+
+class InstanceCreated(InstanceEvent):
+    """The machine exists at the cloud under this id."""
+
+    type: ClassVar[str] = "instance.created"
+    words: ClassVar[str] = "{instance} exists as {instance_id} ({found})"
+    instance_id: str
+    provider_id: str
+    found: Found
+
+
+class CreateRefused(InstanceEvent):
+    """A create call proven not to have created anything. `rung_closed`: this offering is used up for this wish."""
+
+    type: ClassVar[str] = "instance.create-refused"
+    words: ClassVar[str] = "{instance}: order refused, {code}: {message}"
+    attempt: PositiveInt
+    error_class: ErrorClass
+    code: FailureCode
+    message: str
+    rung_closed: bool
+    retry_at: datetime | None
+
+
+class CreateOutcomeUnknown(InstanceEvent):
+    """A create call that may or may not have created a machine. It is looked for, never blindly repeated."""
+
+    type: ClassVar[str] = "instance.create-outcome-unknown"
+    words: ClassVar[str] = "{instance}: nobody knows whether the order went through ({reason}); looking for it"
+    attempt: PositiveInt
+    reason: str
+
+
+class CreateRuledOut(InstanceEvent):
+    """The machine of an unknown attempt has been absent from every list for the whole settle period."""
+
+    type: ClassVar[str] = "instance.create-ruled-out"
+    words: ClassVar[str] = "{instance}: attempt {attempt} created nothing, it was looked for since {looked_since}"
+    attempt: PositiveInt
+    looked_since: datetime
+
+
+class CreateFailed(InstanceEvent):
+    """The creation failed for good; Cluster Autoscaler is told and will delete it."""
+
+    type: ClassVar[str] = "instance.create-failed"
+    words: ClassVar[str] = "{instance} failed, {code}: {message}"
+    error_class: ErrorClass
+    code: FailureCode
+    message: str
+
+
+class InstanceStateObserved(InstanceEvent):
+    """The cloud shows something new of the machine. `status` is the cloud's own word, `state` ours."""
+
+    type: ClassVar[str] = "instance.state-observed"
+    words: ClassVar[str] = "{instance} is {state} (the cloud says {status})"
+    status: str
+    state: InstanceState
+    contract: Contract | None
+    location: str | None
+    price_per_hour: Decimal | None
+    created_at: datetime | None
+    ip: str | None
+    os_volume_id: str | None
+    volume_ids: tuple[str, ...] = ()
+
+
+class ProviderIdLearned(InstanceEvent):
+    """A real node shows another spelling of the provider id; from now on we answer with that one."""
+
+    type: ClassVar[str] = "instance.provider-id-learned"
+    words: ClassVar[str] = "{instance} is known to Kubernetes as {provider_id}"
+    provider_id: str
+
+
+class DeleteRequested(InstanceEvent):
+    """The instance is to go; nothing brings it back."""
+
+    type: ClassVar[str] = "instance.delete-requested"
+    words: ClassVar[str] = "{instance} to be deleted ({reason})"
+    reason: DeleteReason
+
+
+class DeleteAttempted(InstanceEvent):
+    """The intent: the very next thing is the delete call; another follows if it has not worked by `retry_at`."""
+
+    type: ClassVar[str] = "instance.delete-attempted"
+    words: ClassVar[str] = "{instance}: deleting {instance_id} with its volumes, attempt {attempt}"
+    attempt: PositiveInt
+    instance_id: str
+    volume_ids: tuple[str, ...]
+    retry_at: datetime
+
+
+class DeleteRefused(InstanceEvent):
+    """The cloud did not take the deletion this time; it is tried again."""
+
+    type: ClassVar[str] = "instance.delete-refused"
+    words: ClassVar[str] = "{instance}: deletion not taken, {code}: {message}; next try {retry_at}"
+    attempt: PositiveInt
+    code: str
+    message: str
+    retry_at: datetime
+
+
+class InstanceGone(InstanceEvent):
+    """The cloud confirms that the machine we deleted is no more."""
+
+    type: ClassVar[str] = "instance.gone"
+    words: ClassVar[str] = "{instance} is gone, cost {cost} {currency}"
+    end: End
+    cost: Decimal | None
+    currency: str
+
+
+class InstanceLost(InstanceEvent):
+    """The machine is no more, without our asking."""
+
+    type: ClassVar[str] = "instance.lost"
+    words: ClassVar[str] = "{instance} was lost ({end}), cost {cost} {currency}"
+    end: End
+    cost: Decimal | None
+    currency: str
+
+
+class InstanceAdopted(InstanceEvent):
+    """A machine that carries our mark and is not in the books was taken over."""
+
+    type: ClassVar[str] = "instance.adopted"
+    words: ClassVar[str] = "{instance} ({instance_id}) found at the cloud and taken into {node_group}"
+    instance_id: str
+    provider_id: str
+    instance_type: str | None
+    image: str | None
+
+
+class InstanceCancelled(InstanceEvent):
+    """The wish is dropped; no machine was ever created for it."""
+
+    type: ClassVar[str] = "instance.cancelled"
+    words: ClassVar[str] = "{instance} no longer wanted, nothing was bought ({reason})"
+    reason: CancelReason
+
+
+AnyInstanceEvent = (
+    InstanceRequested
+    | CreateAttempted
+    | InstanceCreated
+    | CreateRefused
+    | CreateOutcomeUnknown
+    | CreateRuledOut
+    | CreateFailed
+    | InstanceStateObserved
+    | ProviderIdLearned
+    | DeleteRequested
+    | DeleteAttempted
+    | DeleteRefused
+    | InstanceGone
+    | InstanceLost
+    | InstanceAdopted
+    | InstanceCancelled
+)

@@ -1,0 +1,70 @@
+"""The states of an instance, and what the cloud's status words mean for them."""
+
+from enum import StrEnum
+
+
+class InstanceState(StrEnum):
+    """Where an instance stands; finer than what the autoscaler's wire can say."""
+
+    REQUESTED = "requested"
+    SUBMITTING = "submitting"
+    PROVISIONING = "provisioning"
+    RUNNING = "running"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    DELETING = "deleting"
+    GONE = "gone"
+    LOST = "lost"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_live(self) -> bool:
+        """Counts in the target size."""
+        return self in _LIVE
+
+    @property
+    def is_ended(self) -> bool:
+        """Finished for ever and no longer listed."""
+        return self in _ENDED
+
+
+_ENDED = frozenset({InstanceState.GONE, InstanceState.LOST, InstanceState.CANCELLED})
+_LIVE = frozenset(InstanceState) - _ENDED - {InstanceState.DELETING}
+
+
+class Phase(StrEnum):
+    """What a status word of the cloud means."""
+
+    CREATING = "creating"
+    RUNNING = "running"
+    STOPPED = "stopped"
+    BROKEN = "broken"
+    NO_CAPACITY = "no-capacity"
+    ENDED = "ended"
+    UNCHANGED = "unchanged"
+
+
+# Verda's API declares its status an open set: clients must tolerate new words. An unknown word means that the machine
+# exists and may bill, and says nothing about its state. `deleting` without our asking is somebody else's deletion: the
+# machine is ours until it is proven gone.
+_PHASES = {
+    "new": Phase.CREATING,
+    "ordered": Phase.CREATING,
+    "pending": Phase.CREATING,
+    "provisioning": Phase.CREATING,
+    "validating": Phase.CREATING,
+    "running": Phase.RUNNING,
+    "offline": Phase.STOPPED,
+    "hibernating": Phase.STOPPED,
+    "error": Phase.BROKEN,
+    "installation_failed": Phase.BROKEN,
+    "no_capacity": Phase.NO_CAPACITY,
+    "discontinued": Phase.ENDED,
+    "deleted": Phase.ENDED,
+    "notfound": Phase.ENDED,
+}
+
+
+def phase_of(status: str) -> Phase:
+    """The meaning of a status word; UNCHANGED for words nobody has told us about."""
+    return _PHASES.get(status, Phase.UNCHANGED)

@@ -1,0 +1,269 @@
+"""An instance as the log tells it, and the fold that tells it."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import assert_never
+
+from app.domain.envelope import Recorded
+from app.domain.instance.events import (
+    AnyInstanceEvent,
+    CancelReason,
+    CreateAttempted,
+    CreateFailed,
+    CreateOutcomeUnknown,
+    CreateRefused,
+    CreateRuledOut,
+    DeleteAttempted,
+    DeleteReason,
+    DeleteRefused,
+    DeleteRequested,
+    End,
+    ErrorClass,
+    FailureCode,
+    InstanceAdopted,
+    InstanceCancelled,
+    InstanceCreated,
+    InstanceGone,
+    InstanceLost,
+    InstanceRequested,
+    InstanceStateObserved,
+    ProviderIdLearned,
+)
+from app.domain.instance.lifecycle import InstanceState
+from app.domain.offering import Contract, Offering
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """A machine or our wish for one. Every field is a column of the table `instances`.
+
+    `ordinal` is the log position of the wish, which orders a group's instances by age. `closed_rungs` are the offerings
+    refused for this wish. `retry_at` bounds the next create or delete attempt. `created_at` is the cloud's own time.
+    `machine_status` is the cloud's last word. Prices are per hour; `cost` is final once the instance has ended.
+    """
+
+    name: str
+    node_group: str
+    state: InstanceState
+    provider_id: str
+    ordinal: int
+    requested_at: datetime
+    requested_by: str
+    correlation_id: str
+    instance_type: str | None = None
+    image: str | None = None
+    location: str | None = None
+    contract: Contract | None = None
+    price_per_hour: Decimal | None = None
+    currency: str = "usd"
+    attempt: int = 0
+    attempted_at: datetime | None = None
+    unknown_since: datetime | None = None
+    closed_rungs: tuple[Offering, ...] = ()
+    retry_at: datetime | None = None
+    instance_id: str | None = None
+    machine_status: str | None = None
+    ip: str | None = None
+    os_volume_id: str | None = None
+    volume_ids: tuple[str, ...] = ()
+    created_at: datetime | None = None
+    running_at: datetime | None = None
+    stopped_at: datetime | None = None
+    failed_at: datetime | None = None
+    error_class: ErrorClass | None = None
+    error_code: FailureCode | None = None
+    error_message: str | None = None
+    delete_requested_at: datetime | None = None
+    delete_requested_by: str | None = None
+    delete_reason: DeleteReason | None = None
+    delete_attempt: int = 0
+    delete_code: str | None = None
+    ended_at: datetime | None = None
+    end: End | None = None
+    cancel_reason: CancelReason | None = None
+    cost: Decimal | None = None
+    version: int = 0
+    position: int = 0
+
+    @property
+    def create_is_open(self) -> bool:
+        """A create call may have been made and its outcome is not known."""
+        return self.attempted_at is not None
+
+    @property
+    def may_exist(self) -> bool:
+        """A machine exists for it, or may."""
+        return self.instance_id is not None or self.create_is_open
+
+    def cost_until(self, at: datetime) -> Decimal | None:
+        """What the machine has cost by then: price times lifetime, None if it never existed or has no known price."""
+        if self.created_at is None or self.price_per_hour is None:
+            return None
+        seconds = max((at - self.created_at).total_seconds(), 0.0)
+        return (self.price_per_hour * Decimal(repr(seconds)) / 3600).quantize(Decimal("0.000001"))
+
+
+def begin(recorded: Recorded[InstanceRequested | InstanceAdopted]) -> Instance:
+    """The first event of a stream."""
+    event = recorded.event
+    instance = Instance(
+        name=event.instance,
+        node_group=event.node_group,
+        state=InstanceState.REQUESTED,
+        provider_id=event.provider_id,
+        ordinal=recorded.position,
+        requested_at=recorded.recorded_at,
+        requested_by=recorded.cause.actor,
+        correlation_id=recorded.cause.correlation_id,
+    )
+    return evolve(instance, recorded)
+
+
+def evolve(instance: Instance, recorded: Recorded[AnyInstanceEvent]) -> Instance:
+    """Fold one event. Never raises and never judges: what was recorded has happened."""
+    placed = replace(instance, version=recorded.version, position=recorded.position)
+    event = recorded.event
+    match event:
+        case InstanceRequested():
+            return placed
+        case CreateAttempted() | InstanceCreated() | CreateRefused() | CreateOutcomeUnknown() | CreateRuledOut():
+            return _evolve_creation(placed, event, recorded.recorded_at)
+        case CreateFailed():
+            return replace(
+                placed,
+                state=placed.state if placed.state is InstanceState.DELETING else InstanceState.FAILED,
+                error_class=event.error_class,
+                error_code=event.code,
+                error_message=event.message,
+                failed_at=recorded.recorded_at,
+            )
+        case InstanceStateObserved():
+            return _observed(placed, event, recorded.recorded_at)
+        case ProviderIdLearned():
+            return replace(placed, provider_id=event.provider_id)
+        case DeleteRequested():
+            return replace(
+                placed,
+                state=InstanceState.DELETING,
+                delete_requested_at=recorded.recorded_at,
+                delete_requested_by=recorded.cause.actor,
+                delete_reason=event.reason,
+                retry_at=None,
+            )
+        case DeleteAttempted():
+            return replace(placed, delete_attempt=event.attempt, retry_at=event.retry_at)
+        case DeleteRefused():
+            return replace(placed, delete_code=event.code, retry_at=event.retry_at)
+        case InstanceGone() | InstanceLost():
+            state = InstanceState.GONE if isinstance(event, InstanceGone) else InstanceState.LOST
+            return replace(placed, state=state, ended_at=recorded.recorded_at, end=event.end, cost=event.cost)
+        case InstanceAdopted():
+            return replace(
+                placed,
+                state=InstanceState.PROVISIONING,
+                node_group=event.node_group,
+                provider_id=event.provider_id,
+                instance_id=event.instance_id,
+                instance_type=event.instance_type,
+                image=event.image,
+                ended_at=None,
+                end=None,
+                cost=None,
+            )
+        case InstanceCancelled():
+            return replace(
+                placed,
+                state=InstanceState.CANCELLED,
+                ended_at=recorded.recorded_at,
+                cancel_reason=event.reason,
+                attempted_at=None,
+                unknown_since=None,
+            )
+        case _:
+            assert_never(event)
+
+
+def _evolve_creation(
+    instance: Instance,
+    event: CreateAttempted | InstanceCreated | CreateRefused | CreateOutcomeUnknown | CreateRuledOut,
+    at: datetime,
+) -> Instance:
+    match event:
+        case CreateAttempted():
+            return replace(
+                instance,
+                state=InstanceState.SUBMITTING,
+                attempt=event.attempt,
+                attempted_at=at,
+                unknown_since=None,
+                retry_at=None,
+                instance_type=event.instance_type,
+                image=event.image,
+                location=event.location,
+                contract=event.contract,
+                price_per_hour=event.price_per_hour,
+                currency=event.currency,
+            )
+        case InstanceCreated():
+            return replace(
+                instance,
+                state=InstanceState.PROVISIONING if _wanted(instance) else instance.state,
+                instance_id=event.instance_id,
+                provider_id=event.provider_id,
+                created_at=instance.created_at or at,
+                attempted_at=None,
+                unknown_since=None,
+                retry_at=None,
+            )
+        case CreateRefused():
+            closed = instance.closed_rungs
+            if event.rung_closed and instance.instance_type and instance.location and instance.contract:
+                rung = Offering(
+                    instance_type=instance.instance_type, location=instance.location, contract=instance.contract
+                )
+                closed = (*closed, rung)
+            return replace(
+                instance,
+                state=InstanceState.REQUESTED if _wanted(instance) else instance.state,
+                closed_rungs=closed,
+                attempted_at=None,
+                unknown_since=None,
+                retry_at=event.retry_at,
+                error_class=event.error_class,
+                error_code=event.code,
+                error_message=event.message,
+            )
+        case CreateOutcomeUnknown():
+            return replace(instance, unknown_since=instance.unknown_since or at)
+        case CreateRuledOut():
+            return replace(
+                instance,
+                state=InstanceState.REQUESTED if _wanted(instance) else instance.state,
+                attempted_at=None,
+                unknown_since=None,
+            )
+
+
+def _wanted(instance: Instance) -> bool:
+    """Still a wish for a machine, as opposed to failed or deleting."""
+    return instance.state in {InstanceState.REQUESTED, InstanceState.SUBMITTING, InstanceState.PROVISIONING}
+
+
+def _observed(instance: Instance, event: InstanceStateObserved, at: datetime) -> Instance:
+    running = event.state is InstanceState.RUNNING
+    stopped = event.state is InstanceState.STOPPED
+    return replace(
+        instance,
+        state=event.state,
+        machine_status=event.status,
+        contract=event.contract or instance.contract,
+        location=event.location or instance.location,
+        price_per_hour=event.price_per_hour if event.price_per_hour is not None else instance.price_per_hour,
+        created_at=event.created_at or instance.created_at or at,
+        ip=event.ip or instance.ip,
+        os_volume_id=event.os_volume_id or instance.os_volume_id,
+        volume_ids=event.volume_ids or instance.volume_ids,
+        running_at=(instance.running_at or at) if running else instance.running_at,
+        stopped_at=(instance.stopped_at or at) if stopped else None,
+    )

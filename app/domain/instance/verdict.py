@@ -1,0 +1,101 @@
+"""What a refused create call means: for the autoscaler, and for the next attempt."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from app.domain.instance.commands import RecordCreateRefused, Refusal
+from app.domain.instance.events import ErrorClass, FailureCode
+
+_FIRST_PAUSE = timedelta(seconds=2)
+_LONGEST_PAUSE = timedelta(minutes=1)
+MAX_MESSAGE = 400
+"""Cluster Autoscaler cuts messages in its status at 500 characters; the rest is left for the remedy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """`rung_closed`: this offering is used up for this wish. `final`: no other offering will fare better."""
+
+    error_class: ErrorClass
+    code: FailureCode
+    remedy: str = ""
+    rung_closed: bool = False
+    final: bool = False
+
+    def message(self, words: str) -> str:
+        """Verda's words, then what to do."""
+        return f"{words[:MAX_MESSAGE]}{'; ' if self.remedy else ''}{self.remedy}"
+
+
+_NOT_SENT = Verdict(error_class=ErrorClass.OTHER, code=FailureCode.CLOUD_UNREACHABLE)
+_THROTTLED = Verdict(error_class=ErrorClass.OTHER, code=FailureCode.RATE_LIMITED)
+_NO_CAPACITY = Verdict(
+    error_class=ErrorClass.OUT_OF_RESOURCES,
+    code=FailureCode.OUT_OF_STOCK,
+    remedy="add locations or another group",
+    rung_closed=True,
+)
+_NO_MONEY = Verdict(
+    error_class=ErrorClass.OUT_OF_RESOURCES,
+    code=FailureCode.INSUFFICIENT_FUNDS,
+    remedy="top up the Verda balance",
+    rung_closed=True,
+    final=True,
+)
+_QUOTA = Verdict(
+    error_class=ErrorClass.OUT_OF_RESOURCES,
+    code=FailureCode.QUOTA_EXCEEDED,
+    remedy="ask Verda for a higher quota or use other locations",
+    rung_closed=True,
+)
+_SCOPE = Verdict(
+    error_class=ErrorClass.OTHER,
+    code=FailureCode.FORBIDDEN,
+    remedy="give the API credentials the scope cloud-api-v1",
+    rung_closed=True,
+    final=True,
+)
+_IMAGE = Verdict(
+    error_class=ErrorClass.OTHER,
+    code=FailureCode.IMAGE_NOT_SUPPORTED,
+    remedy="choose an image that the instance type supports",
+    rung_closed=True,
+    final=True,
+)
+_INVALID = Verdict(
+    error_class=ErrorClass.OTHER,
+    code=FailureCode.INVALID_REQUEST,
+    remedy="mend the node group's configuration",
+    rung_closed=True,
+)
+
+
+def judge(command: RecordCreateRefused) -> Verdict:
+    """The meaning of a refusal: by kind, then HTTP status, then the API's code; its message only as the last resort."""
+    match command.refusal:
+        case Refusal.NOT_SENT:
+            return _NOT_SENT
+        case Refusal.THROTTLED:
+            return _THROTTLED
+        case Refusal.NO_CAPACITY:
+            return _NO_CAPACITY
+        case Refusal.REJECTED:
+            return _judge_rejection(command)
+
+
+def _judge_rejection(command: RecordCreateRefused) -> Verdict:
+    if command.status == 402 or command.code == "insufficient_funds":  # noqa: PLR2004 - HTTP status
+        return _NO_MONEY
+    if "scope" in command.code or "scope" in command.message.lower():
+        return _SCOPE
+    if command.status == 403 or command.code == "forbidden_action":  # noqa: PLR2004 - HTTP status
+        return _QUOTA
+    if "operating system" in command.message.lower() or "image" in command.message.lower():
+        return _IMAGE
+    return _INVALID
+
+
+def pause(attempt: int, wish: timedelta | None = None) -> timedelta:
+    """How long to wait after the attempt-th failure in a row: doubling from 2 s to 1 min, or what the API asks for."""
+    doubled = _FIRST_PAUSE * (1 << min(max(attempt - 1, 0), 5))
+    return max(min(doubled, _LONGEST_PAUSE), wish or timedelta())

@@ -1,0 +1,40 @@
+"""Wishes concerning node groups; each may be refused."""
+
+from dataclasses import dataclass, field
+
+from app.domain.nodegroup.spec import NodeGroupSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyConfiguration:
+    """Make these the node groups; those not named are retired."""
+
+    specs: tuple[NodeGroupSpec, ...]
+    sha256: str
+    cluster_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncreaseSize:
+    """`delta` more nodes under these freshly minted names, one for each."""
+
+    node_group: str
+    delta: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecreaseTargetSize:
+    """Release up to `-delta` wishes for which no machine may exist; `delta` is negative, as in the protocol."""
+
+    node_group: str
+    delta: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteNodes:
+    """Give these instances back. `ended` are those of them that only the store still remembers."""
+
+    node_group: str
+    instances: tuple[str, ...]
+    ended: frozenset[str] = field(default_factory=frozenset)

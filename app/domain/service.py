@@ -1,0 +1,106 @@
+"""The installation itself: its identity, its starts, its configuration."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, assert_never
+
+from pydantic import NonNegativeInt, PositiveInt
+
+from app.domain.envelope import Decision, Recorded, ServiceEvent
+
+
+class InstallationCreated(ServiceEvent):
+    """This database was made; the id is in every machine's mark."""
+
+    type: ClassVar[str] = "service.installation-created"
+    words: ClassVar[str] = "new database, installation {installation_id}"
+    installation_id: str
+
+
+class ServiceStarted(ServiceEvent):
+    """A process took the writer lock. Epochs count the writers of this log."""
+
+    type: ClassVar[str] = "service.started"
+    words: ClassVar[str] = "version {version} started on {host}, epoch {epoch}, {backend} backend"
+    epoch: PositiveInt
+    version: str
+    host: str
+    pid: PositiveInt
+    sqlite_version: str
+    backend: str
+
+
+class ConfigurationLoaded(ServiceEvent):
+    """A configuration took effect."""
+
+    type: ClassVar[str] = "service.configuration-loaded"
+    words: ClassVar[str] = "configuration {sha256} in effect: {node_groups} node groups, cluster {cluster_name}"
+    sha256: str
+    cluster_name: str
+    node_groups: NonNegativeInt
+
+
+class InstallationClaimed(ServiceEvent):
+    """The machines of an earlier installation with our cluster's name are ours from now on."""
+
+    type: ClassVar[str] = "service.installation-claimed"
+    words: ClassVar[str] = "the machines of installation {installation_id} are taken over"
+    installation_id: str
+
+
+AnyServiceEvent = InstallationCreated | ServiceStarted | ConfigurationLoaded | InstallationClaimed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """Who we are: in every mark, and the reason why two installations never touch each other's machines."""
+
+    installation_id: str = ""
+    cluster_name: str = ""
+    epoch: int = 0
+    configuration_sha256: str = ""
+    claimed: tuple[str, ...] = ()
+    version: int = 0
+
+
+def evolve(installation: Installation, recorded: Recorded[AnyServiceEvent]) -> Installation:
+    """Fold one event of the stream `service`."""
+    event = recorded.event
+    installation = replace(installation, version=recorded.version)
+    match event:
+        case InstallationCreated():
+            return replace(installation, installation_id=event.installation_id)
+        case ServiceStarted():
+            return replace(installation, epoch=event.epoch)
+        case ConfigurationLoaded():
+            return replace(installation, cluster_name=event.cluster_name, configuration_sha256=event.sha256)
+        case InstallationClaimed():
+            return replace(installation, claimed=(*installation.claimed, event.installation_id))
+        case _:
+            assert_never(event)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartService:
+    """A process begins to write. `installation_id` is used only if this log has none yet."""
+
+    installation_id: str
+    version: str
+    host: str
+    pid: int
+    sqlite_version: str
+    backend: str
+
+
+def start_service(command: StartService, installation: Installation) -> Decision:
+    """The next epoch, and on a new database the installation itself."""
+    started = ServiceStarted(
+        epoch=installation.epoch + 1,
+        version=command.version,
+        host=command.host,
+        pid=command.pid,
+        sqlite_version=command.sqlite_version,
+        backend=command.backend,
+    )
+    if installation.installation_id:
+        return Decision((started,))
+    return Decision((InstallationCreated(installation_id=command.installation_id), started))
