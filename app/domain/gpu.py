@@ -60,7 +60,7 @@ _MIG_MEMORY_SLICES: Final = 8
 
 
 def label_value(text: str) -> str:
-    """The nearest valid label value: letters, digits, `-`, `_`, `.`, alphanumeric at both ends, at most 63 characters."""
+    """The nearest valid label value: letters, digits, `-_.`, alphanumeric at both ends, at most 63 characters."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", text)[:LABEL_VALUE_LENGTH].strip("-_.")
 
 
