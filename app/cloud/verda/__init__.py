@@ -1,1 +1,7 @@
-"""The only importer of the Verda SDK."""
+"""The adapter for Verda Cloud, and the only importer of its SDK."""
+
+from app.cloud.verda.calls import CallReport, Observer, Outcome
+from app.cloud.verda.cloud import DEFAULT_BASE_URL, VerdaCloud
+from app.cloud.verda.transport import Limits
+
+__all__ = ["DEFAULT_BASE_URL", "CallReport", "Limits", "Observer", "Outcome", "VerdaCloud"]
