@@ -5,6 +5,8 @@ new version shares all but the changed paths with the old one. So folding an eve
 with ten thousand, readers keep the version they took, and a commit that fails leaves nothing to undo.
 """
 
+from __future__ import annotations  # HashTrieMap cannot be subscripted at run time
+
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -44,7 +46,7 @@ class Members:
         """Every listed instance, oldest wish first. Sorted once per version of the group."""
         return tuple(sorted((*self.live.values(), *self.deleting.values()), key=lambda instance: instance.ordinal))
 
-    def with_instance(self, instance: Instance) -> "Members":
+    def with_instance(self, instance: Instance) -> Members:
         """The same with this instance in its right place, or nowhere once it has ended."""
         live = self.live.discard(instance.name)
         deleting = self.deleting.discard(instance.name)
@@ -122,7 +124,7 @@ class Books:
         """An instance by its name or its instance id."""
         return self.instances.get(key) or self.instances.get(self.names_by_id.get(key, ""))
 
-    def with_instance(self, instance: Instance) -> "Books":
+    def with_instance(self, instance: Instance) -> Books:
         """The same with this version of an instance."""
         members = self.members(instance.node_group).with_instance(instance)
         names = self.names_by_id
@@ -135,12 +137,12 @@ class Books:
             names_by_id=names,
         )
 
-    def with_group(self, group: NodeGroup) -> "Books":
+    def with_group(self, group: NodeGroup) -> Books:
         """The same with this version of a node group."""
         order = self.group_order if group.name in self.groups else (*self.group_order, group.name)
         return replace(self, groups=self.groups.insert(group.name, group), group_order=order)
 
-    def without_instance(self, name: str) -> "Books":
+    def without_instance(self, name: str) -> Books:
         """The same without an ended instance; the store still knows it."""
         instance = self.instances[name]
         names = self.names_by_id if instance.instance_id is None else self.names_by_id.discard(instance.instance_id)

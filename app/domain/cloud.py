@@ -1,5 +1,7 @@
 """The cloud as a whole: is it reachable, what does it sell, what does it hold of ours that nobody wants."""
 
+from __future__ import annotations  # HashTrieMap cannot be subscripted at run time
+
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal

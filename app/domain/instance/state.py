@@ -80,7 +80,7 @@ class Instance:
     delete_attempt: int = 0
     delete_code: str | None = None
     ended_at: datetime | None = None
-    end: End | None = None
+    end_reason: End | None = None
     cancel_reason: CancelReason | None = None
     cost: Decimal | None = None
     version: int = 0
@@ -157,7 +157,7 @@ def evolve(instance: Instance, recorded: Recorded[AnyInstanceEvent]) -> Instance
             return replace(placed, delete_code=event.code, retry_at=event.retry_at)
         case InstanceGone() | InstanceLost():
             state = InstanceState.GONE if isinstance(event, InstanceGone) else InstanceState.LOST
-            return replace(placed, state=state, ended_at=recorded.recorded_at, end=event.end, cost=event.cost)
+            return replace(placed, state=state, ended_at=recorded.recorded_at, end_reason=event.end, cost=event.cost)
         case InstanceAdopted():
             return replace(
                 placed,
@@ -168,7 +168,7 @@ def evolve(instance: Instance, recorded: Recorded[AnyInstanceEvent]) -> Instance
                 instance_type=event.instance_type,
                 image=event.image,
                 ended_at=None,
-                end=None,
+                end_reason=None,
                 cost=None,
             )
         case InstanceCancelled():

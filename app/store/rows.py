@@ -1,0 +1,182 @@
+"""Between the books and the rows of the projection tables, both ways.
+
+A row is the aggregate's fields by name; lists and settings are canonical JSON. The same function writes live rows and
+rebuilt ones, so the two can be compared byte for byte.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+from rpds import HashTrieMap
+from sqlalchemy import RowMapping, Table
+
+from app.domain.books import Books
+from app.domain.cloud import (
+    AnyCloudEvent,
+    CatalogueChanged,
+    CloudView,
+    DuplicateInstanceDeleted,
+    DuplicateInstanceDetected,
+    OrphanDetected,
+    Surplus,
+)
+from app.domain.envelope import Event, InstanceEvent, NodeGroupEvent, Recorded
+from app.domain.instance.state import Instance
+from app.domain.nodegroup.state import NodeGroup
+from app.domain.offering import InstanceType
+from app.domain.service import AnyServiceEvent, Installation
+from app.store import schema
+
+Values = dict[str, Any]
+
+_INSTANCE = TypeAdapter(Instance)
+_GROUP = TypeAdapter(NodeGroup)
+_TYPE = TypeAdapter(InstanceType)
+_SURPLUS = TypeAdapter(Surplus)
+_INSTALLATION = TypeAdapter(Installation)
+_JSON_COLUMNS = frozenset({"spec", "closed_rungs", "volume_ids", "supported_images", "claimed"})
+_ONLY = "only"
+"""Key of the one row of a table that holds one aggregate."""
+
+
+def canonical(value: object) -> str:
+    """JSON with sorted keys and no spaces."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def iso(at: datetime) -> str:
+    """A UTC time as stored: ISO 8601 with microseconds and `Z`, so that text order is time order."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _row(adapter: TypeAdapter[Any], value: object, **more: object) -> Values:
+    dumped: Values = adapter.dump_python(value, mode="json")
+    dumped.update(more)
+    return {
+        name: canonical(item) if name in _JSON_COLUMNS else int(item) if isinstance(item, bool) else item
+        for name, item in dumped.items()
+    }
+
+
+def _value(adapter: TypeAdapter[Any], row: RowMapping, *without: str) -> Any:
+    return adapter.validate_python(
+        {name: json.loads(item) if name in _JSON_COLUMNS else item for name, item in row.items() if name not in without}
+    )
+
+
+def instance_row(instance: Instance) -> Values:
+    """The row of an instance."""
+    return _row(_INSTANCE, instance)
+
+
+def instance_of(row: RowMapping) -> Instance:
+    """The instance behind a row."""
+    instance: Instance = _value(_INSTANCE, row)
+    return instance
+
+
+def _group_row(group: NodeGroup) -> Values:
+    return _row(_GROUP, group)
+
+
+def _type_row(kind: InstanceType, books: Books, position: int) -> Values:
+    return _row(_TYPE, kind, withdrawn=kind.name in books.cloud.withdrawn, position=position)
+
+
+def _cloud_row(view: CloudView, position: int) -> Values:
+    return {
+        "name": _ONLY,
+        "reachable": None if view.reachable is None else int(view.reachable),
+        "since": view.since and iso(view.since),
+        "first_reached_at": view.first_reached_at and iso(view.first_reached_at),
+        "trouble": view.trouble,
+        "version": view.version,
+        "position": position,
+    }
+
+
+class Changes:
+    """Rows to write and to delete for a batch of events, given the books after it."""
+
+    def __init__(self) -> None:
+        self.upserts: dict[Table, dict[str, Values]] = {table: {} for table in schema.PROJECTED}
+        self.deletes: list[str] = []
+
+    def note(self, recorded: Iterable[Recorded[Event]], books: Books) -> None:
+        """Take the rows that these events touch from the books."""
+        for item in recorded:
+            event, position = item.event, item.position
+            if isinstance(event, InstanceEvent):
+                if event.instance in books.instances:
+                    self._put(schema.instances, event.instance, instance_row(books.instances[event.instance]))
+            elif isinstance(event, NodeGroupEvent):
+                if event.node_group in books.groups:
+                    self._put(schema.node_groups, event.node_group, _group_row(books.groups[event.node_group]))
+            elif isinstance(event, AnyServiceEvent):
+                row = _row(_INSTALLATION, books.installation, name=_ONLY, position=position)
+                self._put(schema.installation, _ONLY, row)
+            elif isinstance(event, AnyCloudEvent):
+                self._note_cloud(event, position, books)
+
+    def _put(self, table: Table, key: str, row: Values) -> None:
+        self.upserts[table][key] = row
+
+    def _note_cloud(self, event: AnyCloudEvent, position: int, books: Books) -> None:
+        self._put(schema.cloud, _ONLY, _cloud_row(books.cloud, position))
+        if isinstance(event, CatalogueChanged):
+            for name in (*(kind.name for kind in event.types), *event.withdrawn):
+                self._put(schema.instance_types, name, _type_row(books.cloud.catalogue[name], books, position))
+        elif isinstance(event, DuplicateInstanceDetected):
+            found = books.cloud.surplus.get(event.instance_id)
+            if found is not None:
+                self._put(schema.surplus_instances, event.instance_id, _row(_SURPLUS, found, position=position))
+        elif isinstance(event, DuplicateInstanceDeleted):
+            self.upserts[schema.surplus_instances].pop(event.instance_id, None)
+            self.deletes.append(event.instance_id)
+        elif isinstance(event, OrphanDetected):
+            row = {"instance_id": event.instance_id, "reason": event.reason, "position": position}
+            self._put(schema.orphans, event.instance_id, row)
+
+
+def books_of(rows: Mapping[Table, Sequence[RowMapping]], position: int) -> Books:
+    """The books behind the rows of all projection tables."""
+    books = Books(position=position, cloud=_cloud_of(rows), installation=_installation_of(rows))
+    groups = sorted((_value(_GROUP, row) for row in rows[schema.node_groups]), key=lambda group: int(group.ordinal))
+    for group in groups:
+        books = books.with_group(group)
+    for row in rows[schema.instances]:
+        books = books.with_instance(instance_of(row))
+    return books
+
+
+def _cloud_of(rows: Mapping[Table, Sequence[RowMapping]]) -> CloudView:
+    types = rows[schema.instance_types]
+    kinds: Iterator[InstanceType] = (_value(_TYPE, row, "withdrawn", "position") for row in types)
+    extras: Iterator[Surplus] = (_value(_SURPLUS, row, "position") for row in rows[schema.surplus_instances])
+    view = CloudView(
+        catalogue=HashTrieMap({kind.name: kind for kind in kinds}),
+        withdrawn=frozenset(row["name"] for row in types if row["withdrawn"]),
+        surplus=HashTrieMap({extra.instance_id: extra for extra in extras}),
+        orphans=HashTrieMap({row["instance_id"]: row["reason"] for row in rows[schema.orphans]}),
+    )
+    for row in rows[schema.cloud]:
+        view = replace(
+            view,
+            reachable=None if row["reachable"] is None else bool(row["reachable"]),
+            since=row["since"] and datetime.fromisoformat(row["since"]),
+            first_reached_at=row["first_reached_at"] and datetime.fromisoformat(row["first_reached_at"]),
+            trouble=row["trouble"],
+            version=row["version"],
+        )
+    return view
+
+
+def _installation_of(rows: Mapping[Table, Sequence[RowMapping]]) -> Installation:
+    for row in rows[schema.installation]:
+        installation: Installation = _value(_INSTALLATION, row, "name", "position")
+        return installation
+    return Installation()
