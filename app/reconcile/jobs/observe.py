@@ -1,0 +1,140 @@
+"""Look at the cloud and write down what changed; look twice before believing that anything is gone."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import ClassVar
+
+from app.domain import observation
+from app.domain.cloud import RecordSurplus, RecordUnreachable
+from app.domain.envelope import Cause
+from app.domain.instance.commands import ConfirmEnded, RuleOutCreate
+from app.domain.instance.lifecycle import InstanceState, Phase, phase_of
+from app.domain.instance.state import Instance
+from app.domain.machine import Machine
+from app.errors import CloudError, Throttled
+from app.log import INSTANCE, get_logger
+from app.reconcile.jobs.job import Bench
+
+SETTLE = timedelta(seconds=90)
+"""How long a machine may be missing from lists after its creation before its absence means anything.
+
+Nothing public says how far Verda's list lags; 60 s is what others design for, and half of that on top is ours.
+"""
+
+_SIGHTINGS_TO_RULE_OUT = 3
+_MISSES_TO_DOUBT = 2
+_MISSES_UNDER_BRAKE = 5
+_SMALLEST_MASS = 3
+_LOOKUPS_PER_RUN = 20
+
+_log = get_logger(job="observe")
+
+
+@dataclass(slots=True, kw_only=True)
+class Observe:
+    """Listing → events. Everything it remembers between runs only delays verdicts when a restart loses it."""
+
+    name: ClassVar[str] = "observe"
+    bench: Bench
+    loss_brake: float
+    claim: bool = False
+    _misses: Counter[str] = field(default_factory=Counter)
+    _unseen: Counter[tuple[str, int]] = field(default_factory=Counter)
+    _braking: bool = False
+
+    def run(self) -> None:
+        """One listing and what follows from it. A listing that failed changes nothing but the cloud's reachability."""
+        cause = self.bench.cause(self.name)
+        taken_at = self.bench.clock.now()
+        try:
+            machines = tuple(self.bench.cloud.list_instances())
+        except Throttled as error:
+            _log.warning("listing throttled", retry_after=str(error.retry_after))
+            return
+        except CloudError as error:
+            self.bench.record(RecordUnreachable(code=error.code, message=error.message), cause)
+            return
+        listing = observation.ObserveMachines(machines=machines, backend=self.bench.cloud.backend, claim=self.claim)
+        self.bench.record(listing, cause)
+        self._rule_out_unknown(machines, taken_at, cause)
+        self._look_for_absent(machines, taken_at, cause)
+        self._look_for_surplus(machines, cause)
+
+    def _rule_out_unknown(self, machines: Collection[Machine], taken_at: datetime, cause: Cause) -> None:
+        """An attempt whose outcome nobody knows created nothing if nobody sees its machine, long and often enough."""
+        hostnames = {machine.hostname for machine in machines}
+        unseen = [
+            instance
+            for instance in self.bench.books.listed_instances()
+            if instance.unknown_since is not None
+            and instance.instance_id is None
+            and instance.unknown_since <= taken_at
+            and instance.name not in hostnames
+        ]
+        keys = {(instance.name, instance.attempt): instance for instance in unseen}
+        self._unseen = Counter({key: self._unseen[key] + 1 for key in keys})
+        for (name, attempt), instance in keys.items():
+            settled = instance.unknown_since is not None and taken_at - instance.unknown_since >= SETTLE
+            if settled and self._unseen[name, attempt] >= _SIGHTINGS_TO_RULE_OUT:
+                self.bench.record(RuleOutCreate(instance=name, attempt=attempt), cause)
+
+    def _look_for_absent(self, machines: Collection[Machine], taken_at: datetime, cause: Cause) -> None:
+        absent = observation.absent(self.bench.books, machines, taken_at, SETTLE)
+        self._misses = Counter({instance.name: self._misses[instance.name] + 1 for instance in absent})
+        for instance in self._doubtful(absent)[:_LOOKUPS_PER_RUN]:
+            self._confirm_ended(instance, cause)
+
+    def _doubtful(self, absent: Sequence[Instance]) -> Sequence[Instance]:
+        """Those worth a look-up: deletions at once, others after a second miss, a mass of them after several more."""
+        deleting = [instance for instance in absent if instance.state is InstanceState.DELETING]
+        missed = [
+            instance
+            for instance in absent
+            if instance.state is not InstanceState.DELETING and self._misses[instance.name] >= _MISSES_TO_DOUBT
+        ]
+        live = sum(members.target_size for members in self.bench.books.members_by_group.values())
+        braking = len(missed) >= _SMALLEST_MASS and len(missed) > self.loss_brake * live
+        if braking and not self._braking:
+            _log.error("many machines missing at once, not believed yet", missing=len(missed), live=live)
+        self._braking = braking
+        if braking:
+            missed = [instance for instance in missed if self._misses[instance.name] >= _MISSES_UNDER_BRAKE]
+        return [*deleting, *missed]
+
+    def _confirm_ended(self, instance: Instance, cause: Cause) -> None:
+        """Ask for the machine by its id: only the API's own word that it is no more ends an instance."""
+        if instance.instance_id is None:
+            return
+        try:
+            machine = self.bench.cloud.get_instance(instance.instance_id)
+        except CloudError as error:
+            _log.warning("cannot look up missing machine", **{INSTANCE: instance.name}, error=error.message)
+            return
+        if machine is None or phase_of(machine.status) is Phase.ENDED:
+            self.bench.record(
+                ConfirmEnded(instance=instance.name, instance_id=instance.instance_id, known_by_id=machine is not None),
+                cause,
+            )
+            del self._misses[instance.name]
+
+    def _look_for_surplus(self, machines: Collection[Machine], cause: Cause) -> None:
+        """Machines of ours that no instance stands for, confirmed one by one because lists can be stale."""
+        books = self.bench.books
+        for instance, machine in observation.surplus(books, machines)[:_LOOKUPS_PER_RUN]:
+            if self._is_alive(machine):
+                reason = "released" if instance.state.is_ended else "duplicate"
+                self.bench.record(
+                    RecordSurplus(instance=instance.name, instance_id=machine.instance_id, reason=reason), cause
+                )
+        for instance, machine in observation.returned(books, machines)[:_LOOKUPS_PER_RUN]:
+            if self._is_alive(machine):
+                self.bench.record(observation.Readopt(instance=instance.name, machine=machine), cause)
+
+    def _is_alive(self, machine: Machine) -> bool:
+        try:
+            seen = self.bench.cloud.get_instance(machine.instance_id)
+        except CloudError:
+            return False
+        return seen is not None and phase_of(seen.status) is not Phase.ENDED

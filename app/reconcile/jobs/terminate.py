@@ -1,0 +1,121 @@
+"""Give machines back: delete with their volumes, again and again, until the cloud no longer has them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import ClassVar
+
+from app.cloud.port import Deletion, DeletionAnswer, DeletionResult
+from app.domain.cloud import RecordSurplusGone, Surplus
+from app.domain.envelope import Cause
+from app.domain.instance.commands import AttemptDelete, ConfirmEnded, RecordDeleteRefused
+from app.domain.instance.decide import is_due_for_deletion
+from app.domain.instance.events import DeleteAttempted
+from app.domain.instance.lifecycle import Phase, phase_of
+from app.domain.instance.state import Instance
+from app.domain.machine import Machine
+from app.domain.observation import ObserveMachines
+from app.errors import CloudError
+from app.log import INSTANCE, INSTANCE_ID, get_logger
+from app.reconcile.jobs.job import Bench
+
+_PER_RUN = 50
+_SURPLUS_PAUSE = timedelta(seconds=15)
+
+_log = get_logger(job="terminate")
+
+
+@dataclass(slots=True, kw_only=True)
+class Terminate:
+    """Deletions that were requested, and machines too many."""
+
+    name: ClassVar[str] = "terminate"
+    bench: Bench
+    _surplus_not_before: dict[str, datetime] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Ask for every deletion that is due; what the cloud did with it shows in the next listings."""
+        cause = self.bench.cause(self.name)
+        now = self.bench.clock.now()
+        due = [instance for instance in self.bench.books.listed_instances() if is_due_for_deletion(instance, now)][
+            :_PER_RUN
+        ]
+        self._learn_volumes(due, cause)
+        recorded = self.bench.record(AttemptDelete(instances=tuple(instance.name for instance in due)), cause)
+        attempts = [item.event for item in recorded if isinstance(item.event, DeleteAttempted)]
+        if attempts:
+            self._delete(attempts, cause)
+        for surplus in list(self.bench.books.cloud.surplus.values()):
+            self._delete_surplus(surplus, now, cause)
+
+    def _learn_volumes(self, due: Sequence[Instance], cause: Cause) -> None:
+        """A machine deleted early may have got its volume since the last listing; without its id it would stay behind."""
+        for instance in due:
+            if instance.os_volume_id is not None or instance.instance_id is None:
+                continue
+            try:
+                machine = self.bench.cloud.get_instance(instance.instance_id)
+            except CloudError:
+                continue
+            if machine is not None:
+                seen = ObserveMachines(machines=(machine,), backend=self.bench.cloud.backend, claim=False)
+                self.bench.record(seen, cause)
+
+    def _delete(self, attempts: Sequence[DeleteAttempted], cause: Cause) -> None:
+        names = {attempt.instance_id: attempt.instance for attempt in attempts}
+        deletions = [self._deletion(attempt) for attempt in attempts]
+        try:
+            answers = self.bench.cloud.delete_instances(deletions)
+        except CloudError as error:
+            for name in names.values():
+                self.bench.record(RecordDeleteRefused(instance=name, code=error.code, message=error.message), cause)
+            return
+        for answer in answers:
+            self._take_answer(names[answer.instance_id], answer, cause)
+
+    def _deletion(self, attempt: DeleteAttempted) -> Deletion:
+        spec = self.bench.books.groups[attempt.node_group].spec
+        return Deletion(
+            instance_id=attempt.instance_id,
+            volume_ids=attempt.volume_ids or None,
+            permanent=spec.os_volume_permanent,
+        )
+
+    def _take_answer(self, name: str, answer: DeletionAnswer, cause: Cause) -> None:
+        match answer.result:
+            case DeletionResult.ACCEPTED:
+                _log.info("deletion taken", **{INSTANCE: name, INSTANCE_ID: answer.instance_id})
+            case DeletionResult.REFUSED:
+                refused = RecordDeleteRefused(instance=name, code=answer.code, message=answer.message)
+                self.bench.record(refused, cause)
+            case DeletionResult.ALREADY_GONE:
+                self._confirm(name, answer.instance_id, cause)
+
+    def _confirm(self, name: str, instance_id: str, cause: Cause) -> None:
+        """The cloud says it is already gone: believed once a look-up says the same."""
+        try:
+            machine = self.bench.cloud.get_instance(instance_id)
+        except CloudError:
+            return
+        if _is_ended(machine):
+            ended = ConfirmEnded(instance=name, instance_id=instance_id, known_by_id=machine is not None)
+            self.bench.record(ended, cause)
+
+    def _delete_surplus(self, surplus: Surplus, now: datetime, cause: Cause) -> None:
+        if self._surplus_not_before.get(surplus.instance_id, now) > now:
+            return
+        self._surplus_not_before[surplus.instance_id] = now + _SURPLUS_PAUSE
+        try:
+            machine = self.bench.cloud.get_instance(surplus.instance_id)
+            if machine is None or _is_ended(machine):
+                self.bench.record(RecordSurplusGone(instance_id=surplus.instance_id), cause)
+                del self._surplus_not_before[surplus.instance_id]
+                return
+            volumes = tuple(dict.fromkeys(v for v in (machine.os_volume_id, *machine.volume_ids) if v))
+            self.bench.cloud.delete_instances([Deletion(instance_id=surplus.instance_id, volume_ids=volumes or None)])
+        except CloudError as error:
+            _log.warning("machine too many not deleted yet", instance_id=surplus.instance_id, error=error.message)
+
+
+def _is_ended(machine: Machine | None) -> bool:
+    return machine is None or phase_of(machine.status) is Phase.ENDED

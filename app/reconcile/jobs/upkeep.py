@@ -1,0 +1,62 @@
+"""The small jobs: catalogue, deadlines, housekeeping."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import ClassVar
+
+from app.domain.cloud import RecordCatalogue
+from app.domain.instance.commands import CheckDeadlines
+from app.errors import CloudError
+from app.log import get_logger
+from app.reconcile.jobs.job import Bench
+
+FAILED_EXPIRY = timedelta(minutes=30)
+"""The autoscaler deletes failed instances within two loops; half an hour later nobody is coming for them any more."""
+
+_log = get_logger(job="upkeep")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalog:
+    """Instance types and prices. The last good catalogue stays in the books when the API does not answer."""
+
+    name: ClassVar[str] = "catalog"
+    bench: Bench
+
+    def run(self) -> None:
+        """Read the catalogue, record what changed."""
+        try:
+            types = tuple(self.bench.cloud.instance_types())
+        except CloudError as error:
+            _log.warning("catalogue not read, keeping the last one", error=error.message, code=error.code)
+            return
+        self.bench.record(RecordCatalogue(types=types), self.bench.cause(self.name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadlines:
+    """Gives up on what takes too long, and notices when the disk can be written again."""
+
+    name: ClassVar[str] = "deadlines"
+    bench: Bench
+
+    def run(self) -> None:
+        """Check every listed instance against its group's limits."""
+        if self.bench.ledger.trouble is not None:
+            self.bench.ledger.probe()
+        self.bench.record(CheckDeadlines(failed_expiry=FAILED_EXPIRY), self.bench.cause(self.name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Housekeeping:
+    """Keeps memory and the write-ahead log short."""
+
+    name: ClassVar[str] = "housekeeping"
+    bench: Bench
+
+    def run(self) -> None:
+        """Forget what ended long ago, checkpoint."""
+        forgotten = self.bench.ledger.forget_ended()
+        if forgotten:
+            _log.debug("ended instances dropped from memory", count=forgotten)
+        self.bench.ledger.checkpoint()

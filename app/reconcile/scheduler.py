@@ -1,0 +1,161 @@
+"""APScheduler wiring: when jobs run, how they are woken, what is known of their runs."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from apscheduler.events import EVENT_JOB_MAX_INSTANCES, JobSubmissionEvent
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from app.clock import Clock
+from app.domain.cloud import DuplicateInstanceDetected
+from app.domain.envelope import Event, Recorded
+from app.domain.instance.events import (
+    CreateRefused,
+    CreateRuledOut,
+    DeleteRequested,
+    InstanceCreated,
+    InstanceRequested,
+)
+from app.errors import StoreError
+from app.log import DURATION, JOB, get_logger
+from app.reconcile.jobs.job import Job
+
+_WAKES: Mapping[type[Event], str] = {
+    InstanceRequested: "provision",
+    CreateRefused: "provision",
+    CreateRuledOut: "provision",
+    DeleteRequested: "terminate",
+    InstanceCreated: "terminate",
+    DuplicateInstanceDetected: "terminate",
+}
+"""Which fact gives which job something to do at once; everything else waits for the job's interval."""
+
+_TRY_AGAIN = timedelta(milliseconds=100)
+
+_log = get_logger()
+
+RunObserver = Callable[[str, str, float], None]
+"""Told after every run: job, outcome (`ok`, `store`, `error`), duration in seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduled:
+    """A job and how often it runs by itself."""
+
+    job: Job
+    every: timedelta
+
+
+class Runner:
+    """Runs one job, never twice at once; a wake during a run makes it run once more."""
+
+    def __init__(self, job: Job, clock: Clock, observer: RunObserver) -> None:
+        self.job = job
+        self.finished_at: datetime | None = None
+        self.failing_since: datetime | None = None
+        self._clock = clock
+        self._observer = observer
+        self._wanted = threading.Event()
+        self._stopping = threading.Event()
+
+    def want(self) -> None:
+        """Ask for one more run."""
+        self._wanted.set()
+
+    @property
+    def is_wanted(self) -> bool:
+        """Somebody asked for a run that has not begun."""
+        return self._wanted.is_set() and not self._stopping.is_set()
+
+    @property
+    def is_stopping(self) -> bool:
+        """No more runs begin."""
+        return self._stopping.is_set()
+
+    def stop(self) -> None:
+        """Begin no more runs."""
+        self._stopping.set()
+
+    def __call__(self) -> None:
+        """Run until nobody wants another run."""
+        again = True
+        while again and not self._stopping.is_set():
+            self._wanted.clear()
+            self._run_once()
+            again = self._wanted.is_set()
+
+    def _run_once(self) -> None:
+        began = self._clock.monotonic()
+        outcome = "ok"
+        try:
+            self.job.run()
+        except StoreError as error:
+            outcome = "store"
+            _log.error("job cannot write", **{JOB: self.job.name}, error=error.message)
+        except Exception:
+            # The edge of the scheduler: a broken run is seen, counted and tried again; the other jobs go on.
+            outcome = "error"
+            _log.exception("job broke off", **{JOB: self.job.name})
+        now = self._clock.now()
+        self.failing_since = None if outcome == "ok" else self.failing_since or now
+        self.finished_at = now
+        duration = self._clock.monotonic() - began
+        self._observer(self.job.name, outcome, duration)
+        _log.debug("job ran", **{JOB: self.job.name, DURATION: round(duration, 4)}, outcome=outcome)
+
+
+class Scheduler:
+    """The jobs on their intervals. `wake` makes one run now."""
+
+    def __init__(self, jobs: Sequence[Scheduled], clock: Clock, observer: RunObserver) -> None:
+        self.runners = {scheduled.job.name: Runner(scheduled.job, clock, observer) for scheduled in jobs}
+        self._every = {scheduled.job.name: scheduled.every for scheduled in jobs}
+        self._clock = clock
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC,
+            executors={"default": ThreadPoolExecutor(max_workers=len(jobs) + 1)},
+            job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None},
+        )
+        self._scheduler.add_listener(self._skipped, EVENT_JOB_MAX_INSTANCES)
+
+    def start(self) -> None:
+        """Run every job now, then on its interval."""
+        for name, runner in self.runners.items():
+            self._scheduler.add_job(
+                runner,
+                "interval",
+                id=name,
+                seconds=self._every[name].total_seconds(),
+                next_run_time=self._clock.now(),
+            )
+        self._scheduler.start()
+
+    def wake(self, name: str) -> None:
+        """Run a job now, or once more if it is running."""
+        self.runners[name].want()
+        self._run_at(name, self._clock.now())
+
+    def on_recorded(self, recorded: Sequence[Recorded[Event]]) -> None:
+        """Wake the jobs that these facts give something to do."""
+        for name in {_WAKES[type(item.event)] for item in recorded if type(item.event) in _WAKES}:
+            self.wake(name)
+
+    def _run_at(self, name: str, at: datetime) -> None:
+        if self._scheduler.running and not self.runners[name].is_stopping:
+            self._scheduler.modify_job(name, next_run_time=at)
+
+    def _skipped(self, event: JobSubmissionEvent) -> Any:
+        """A wake fell into the moment in which a run was ending: ask once more."""
+        if self.runners[event.job_id].is_wanted:
+            self._run_at(event.job_id, self._clock.now() + _TRY_AGAIN)
+
+    def stop(self) -> None:
+        """Begin no more runs; those under way end by themselves."""
+        for runner in self.runners.values():
+            runner.stop()
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=False)
