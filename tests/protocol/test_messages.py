@@ -4,6 +4,7 @@ import pytest
 from google.protobuf.descriptor import Descriptor
 
 from app.rpc.gen import externalgrpc_pb2 as pb
+from app.rpc.gen import externalgrpc_pb2_grpc
 
 from .clients import PACKAGE, Client
 
@@ -61,6 +62,19 @@ def test_the_service_has_the_fifteen_methods_and_no_other() -> None:
     service = pb.DESCRIPTOR.services_by_name["CloudProvider"]
     assert service.full_name == f"{PACKAGE}.CloudProvider"
     assert {method.name: (method.input_type.name, method.output_type.name) for method in service.methods} == METHODS
+
+
+def test_the_generated_stub_calls_the_paths_every_release_calls() -> None:
+    """The HTTP/2 path is the service's full name and the method's; the servicer must offer each."""
+    paths: list[str] = []
+
+    class Channel:
+        def unary_unary(self, path: str, **_: object) -> None:
+            paths.append(path)
+
+    externalgrpc_pb2_grpc.CloudProviderStub(Channel())  # type: ignore[no-untyped-call]  # generated without types
+    assert paths == [f"/{PACKAGE}.CloudProvider/{method}" for method in METHODS]
+    assert set(METHODS) <= set(vars(externalgrpc_pb2_grpc.CloudProviderServicer))
 
 
 def test_all_calls_are_unary() -> None:
