@@ -41,6 +41,22 @@ SPEC = NodeGroupSpec(
         Taint(key="dedicated", effect=TaintEffect.NO_EXECUTE),
     ),
 )
+LABELS = {
+    "kubernetes.io/arch": "amd64",
+    "kubernetes.io/hostname": "gpu-template",
+    "kubernetes.io/os": "linux",
+    "node.kubernetes.io/instance-type": "1V100.6V",
+    "nvidia.com/gpu.count": "1",
+    "nvidia.com/gpu.family": "volta",
+    "nvidia.com/gpu.memory": "16384",
+    "nvidia.com/gpu.present": "true",
+    "nvidia.com/gpu.product": "Tesla-V100-SXM2-16GB",
+    "team": "ml",
+    "topology.kubernetes.io/region": "FIN",
+    "topology.kubernetes.io/zone": "FIN-01",
+    "verda.com/contract": "spot",
+    "verda.com/gpu": "v100",
+}
 
 
 def node_as_read_by(client: Client, response: bytes) -> Any:
@@ -74,22 +90,7 @@ def test_every_generation_reads_the_whole_node(client: Client) -> None:
     response = template_response(encode_node(build_template(SPEC, V100, Contract.SPOT, None)))
     node = node_as_read_by(client, response.SerializeToString())
     assert node.metadata.name == "gpu-template"
-    assert dict(node.metadata.labels) == {
-        "kubernetes.io/arch": "amd64",
-        "kubernetes.io/hostname": "gpu-template",
-        "kubernetes.io/os": "linux",
-        "node.kubernetes.io/instance-type": "1V100.6V",
-        "nvidia.com/gpu.count": "1",
-        "nvidia.com/gpu.family": "volta",
-        "nvidia.com/gpu.memory": "16384",
-        "nvidia.com/gpu.present": "true",
-        "nvidia.com/gpu.product": "Tesla-V100-SXM2-16GB",
-        "team": "ml",
-        "topology.kubernetes.io/region": "FIN",
-        "topology.kubernetes.io/zone": "FIN-01",
-        "verda.com/contract": "spot",
-        "verda.com/gpu": "v100",
-    }
+    assert dict(node.metadata.labels) == LABELS
     assert {resource: quantity.string for resource, quantity in node.status.capacity.items()} == {
         "cpu": "6",
         "memory": "22429040Ki",
