@@ -1,0 +1,97 @@
+"""The pieces of a node group that are sections of their own."""
+
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
+
+from app.config import fields as f
+from app.config import kubernetes
+from app.config.values import Refused
+from app.domain.nodegroup.spec import TaintEffect
+
+
+class Taint(f.Section):
+    """A taint, written as `key=value:Effect`, `key:Effect` or as an object."""
+
+    key: f.LabelKey = Field(description="Key of the taint.")
+    value: f.LabelValue = Field(default="", description="Value of the taint, may be empty.")
+    effect: Annotated[TaintEffect, BeforeValidator(kubernetes.taint_effect)] = Field(
+        description="What happens to pods that do not tolerate it."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, data: object) -> object:
+        return kubernetes.taint_parts(data) if isinstance(data, str) else data
+
+
+def _each_once(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
+    seen = [(taint.key, taint.effect) for taint in taints]
+    for key, effect in seen:
+        if seen.count((key, effect)) > 1:
+            raise Refused(f"must not hold {key} with {effect} twice", remedy="Kubernetes refuses such a node")
+    return taints
+
+
+class OsVolume(f.Section):
+    """The system disk of a machine."""
+
+    size_gb: f.PositiveCount = Field(default=100, description="Size of the system disk, in GB as Verda counts them.")
+    policy: Literal["permanent", "trash"] = Field(
+        default="permanent",
+        description="With its machine the disk is deleted at once, or kept and paid for in the trash for 96 hours.",
+    )
+
+
+class Stopped(f.Section):
+    """What to do with machines that somebody switched off; they cost as much as running ones."""
+
+    after: f.Duration = Field(default=timedelta(hours=1), description="How long a machine may be off before we act.")
+    action: Literal["alarm", "delete"] = Field(default="alarm", description="Only say so, or delete the machine.")
+
+
+class ScriptValue(f.Section):
+    """A value for a startup script: text, `{file: …}` or `{env: …}`."""
+
+    value: SecretStr | None = Field(default=None, description="The value itself.")
+    file: f.FilePath | None = Field(default=None, description="A file that holds the value.")
+    env: f.Text | None = Field(default=None, description="An environment variable that holds the value.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, data: object) -> object:
+        return {"value": data} if isinstance(data, str) else data
+
+
+class AutoscalingOptions(f.Section):
+    """Cluster Autoscaler's options for this group alone; whatever is not set follows the autoscaler's flags."""
+
+    scale_down_utilization_threshold: f.Threshold | None = Field(
+        default=None, description="Utilisation of cpu and memory below which a node may go."
+    )
+    scale_down_gpu_utilization_threshold: f.Threshold | None = Field(
+        default=None, description="Utilisation of GPUs below which a GPU node may go."
+    )
+    scale_down_unneeded_time: f.AnyDuration | None = Field(
+        default=None, description="How long a node must be unneeded before it goes."
+    )
+    scale_down_unready_time: f.AnyDuration | None = Field(
+        default=None, description="How long an unready node must be unneeded before it goes."
+    )
+    max_node_provision_time: f.Duration | None = Field(
+        default=None, description="How long the autoscaler waits for a new node."
+    )
+    zero_or_max_node_scaling: f.Truth | None = Field(
+        default=None, description="Scale only between nothing and max_size, all nodes at once."
+    )
+    ignore_daemon_sets_utilization: f.Truth | None = Field(
+        default=None, description="Leave DaemonSet pods out of the utilisation."
+    )
+    force_for_new_autoscalers: f.Truth = Field(
+        default=False,
+        description="Send these options also to Cluster Autoscaler 1.35 and newer, which then misjudge start-ups.",
+    )
+
+
+Taints = Annotated[tuple[Taint, ...], AfterValidator(_each_once), f.Named("taints")]

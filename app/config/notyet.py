@@ -1,0 +1,62 @@
+"""Keys that are part of the configuration and that this version cannot serve yet: refused, never ignored."""
+
+from collections.abc import Iterator, Mapping
+
+from pydantic import TypeAdapter, ValidationError
+
+from app.config import shape
+from app.config.draft import Draft, Path, Value
+
+_SCRIPT = "put the script into Verda's project and give its id as startup_script_id"
+
+NOT_YET: Mapping[str, str] = {
+    "tls": "keep listen on 127.0.0.1, or say insecure: true where only the autoscaler can reach it",
+    "http.token_file": "keep http.listen on 127.0.0.1, or where only people you trust can reach it",
+    "backup": "no copies are made yet; use .backup of sqlite3 -readonly",
+    "kubernetes.enabled": "remove dead nodes with kubectl, or let the cluster's own controllers do it",
+    "startup_script_server.listen": _SCRIPT,
+    "startup_script_server.url": _SCRIPT,
+    "node_groups.*.kind": "only machines at Verda (kind: verda) are served",
+    "node_groups.*.startup_script": _SCRIPT,
+    "node_groups.*.startup_script_file": _SCRIPT,
+    "node_groups.*.startup_script_base64": _SCRIPT,
+    "node_groups.*.startup_script_url": _SCRIPT,
+    "node_groups.*.script_values": _SCRIPT,
+    "node_groups.*.mig_profile": "set override_num_gpus, or the MIG resources by name in resources",
+}
+"""Path and what to do instead. To serve a key, delete its line."""
+
+
+def refuse_not_yet(draft: Draft) -> None:
+    """Refuse every such key that says something else than its default."""
+    for pattern, instead in NOT_YET.items():
+        for path, value in _matches(draft.data, tuple(pattern.split("."))):
+            if not _is_default(path, value) and not draft.is_spoiled(path):
+                draft.blame(path, f"cannot be used in this version: {instead}")
+
+
+def _matches(data: dict[str, Value], pattern: tuple[str, ...]) -> Iterator[tuple[Path, Value]]:
+    yield from _walk(data, pattern, ())
+    if pattern[0] == shape.GROUPS:
+        yield from _walk(data, (shape.DEFAULTS, *pattern[2:]), ())
+
+
+def _walk(value: Value, pattern: tuple[str, ...], path: Path) -> Iterator[tuple[Path, Value]]:
+    if not pattern:
+        yield path, value
+    elif isinstance(value, dict):
+        for key in value if pattern[0] == "*" else value.keys() & {pattern[0]}:
+            yield from _walk(value[key], pattern[1:], (*path, key))
+
+
+def _is_default(path: Path, value: Value) -> bool:
+    field = shape.field_at(path)
+    words = shape.words(path)
+    if value is None or field is None or (words and value not in words):
+        return True  # nothing said, or something that the model refuses with better words
+    default: object = field.get_default(call_default_factory=True)
+    try:
+        read: object = TypeAdapter(field.rebuild_annotation()).validate_python(value)
+    except ValidationError:
+        return False
+    return read == default

@@ -1,0 +1,70 @@
+"""From the configuration to what the log remembers of node groups."""
+
+from collections.abc import Mapping
+
+from app.config.group_parts import Taint
+from app.config.groups import OLDER_CONTRACTS, InstanceOption, NodeGroup
+from app.config.model import Config
+from app.domain.nodegroup import spec
+from app.domain.offering import Contract
+
+CONTRACTS: Mapping[InstanceOption, tuple[Contract, ...]] = {
+    "on_demand_only": (Contract.ON_DEMAND,),
+    "spot_only": (Contract.SPOT,),
+    "prefer_spot": (Contract.SPOT, Contract.ON_DEMAND),
+    "prefer_on_demand": (Contract.ON_DEMAND, Contract.SPOT),
+}
+"""What each instance option orders under, best first."""
+
+
+def to_specs(config: Config) -> tuple[spec.NodeGroupSpec, ...]:
+    """The node groups at Verda, in the file's order."""
+    return tuple(
+        _to_spec(name, group, config) for name, group in config.node_groups.items() if isinstance(group, NodeGroup)
+    )
+
+
+def _to_spec(name: str, group: NodeGroup, config: Config) -> spec.NodeGroupSpec:
+    return spec.NodeGroupSpec(
+        name=name,
+        kind=group.kind,
+        min_size=group.min_size,
+        max_size=group.max_size,
+        instance_type=group.instance_type,
+        image=group.image,
+        locations=group.locations or (str(group.location),),
+        contracts=contracts(group),
+        hourly_price=group.hourly_price,
+        ssh_key_ids=group.ssh_key_ids,
+        startup_script_id=group.startup_script_id,
+        os_volume_size_gb=group.os_volume.size_gb if group.disk_size_gb is None else group.disk_size_gb,
+        os_volume_permanent=group.os_volume.policy == "permanent",
+        labels=group.labels,
+        taints=_taints(group.taints),
+        startup_taints=_taints(group.startup_taints),
+        gpu_label=config.gpu_label,
+        provider_id_template=config.provider_id_template,
+        override_num_gpus=group.override_num_gpus,
+        mig_profile=group.mig_profile,
+        resources=group.resources,
+        reserved=group.reserved,
+        autoscaling_options=spec.AutoscalingOptions(**group.autoscaling_options.model_dump()),
+        create_timeout=group.create_timeout,
+        provision_timeout=group.provision_timeout,
+        stopped_after=group.stopped.after,
+        stopped_action=group.stopped.action,
+        ladder_cooldown=group.ladder_cooldown,
+        replace_lost=group.replace_lost,
+        never_joined_breaker=group.never_joined_breaker,
+        max_hourly_cost=group.max_hourly_cost,
+    )
+
+
+def contracts(group: NodeGroup) -> tuple[Contract, ...]:
+    """Contracts to order under, best first, whichever of the two keys said so."""
+    option = OLDER_CONTRACTS[group.contract] if group.contract is not None else group.instance_option
+    return CONTRACTS[option]
+
+
+def _taints(taints: tuple[Taint, ...]) -> tuple[spec.Taint, ...]:
+    return tuple(spec.Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in taints)
