@@ -96,8 +96,7 @@ class Runner:
         except StoreError as error:
             outcome = "store"
             _log.error("job cannot write", **{JOB: self.job.name}, error=error.message)
-        except Exception:
-            # The edge of the scheduler: a broken run is seen, counted and tried again; the other jobs go on.
+        except Exception:  # noqa: BLE001 - the edge of the scheduler: a broken run is seen, counted and tried again
             outcome = "error"
             _log.exception("job broke off", **{JOB: self.job.name})
         now = self._clock.now()

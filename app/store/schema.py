@@ -126,6 +126,7 @@ instances = Table(
     _maybe_text("end_reason"),
     _maybe_text("cancel_reason"),
     _maybe_text("cost"),
+    _integer("provider_id_learned"),
     _integer("version"),
     _integer("position"),
     Index(None, "instance_id"),

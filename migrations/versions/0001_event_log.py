@@ -71,7 +71,7 @@ def upgrade() -> None:
             "instance_type image location contract price_per_hour attempted_at unknown_since retry_at instance_id "
             "machine_status ip os_volume_id created_at running_at stopped_at failed_at error_code error_message "
             "delete_requested_at delete_requested_by delete_reason delete_code ended_at end_reason cancel_reason cost",
-            "ordinal attempt delete_attempt version position",
+            "ordinal attempt delete_attempt provider_id_learned version position",
         ),
         sa.Column("error_class", sa.Integer, nullable=True),
     )

@@ -101,7 +101,11 @@ def created(instance: Instance, books: Books, instance_id: str, location: str | 
         instance=instance.name,
         node_group=instance.node_group,
         instance_id=instance_id,
-        provider_id=provider_id_of(instance, books, instance_id, location),
+        provider_id=(
+            instance.provider_id
+            if instance.provider_id_learned
+            else provider_id_of(instance, books, instance_id, location)
+        ),
         found=found,
     )
 
@@ -296,9 +300,14 @@ def confirm_ended(command: ConfirmEnded, books: Books, now: datetime) -> Decisio
 
 
 def learn_provider_id(command: LearnProviderId, books: Books) -> Decision:
-    """Answer with the spelling that Kubernetes uses, because the autoscaler compares byte for byte."""
+    """Answer with the spelling that Kubernetes uses, because the autoscaler compares byte for byte.
+
+    Learned once: a second node that claims the same machine under another spelling must not make the answer flap.
+    """
     instance = books.instances.get(command.instance)
-    if instance is None or instance.state.is_ended or instance.provider_id == command.provider_id:
+    if instance is None or instance.state.is_ended or instance.provider_id_learned:
+        return Decision()
+    if instance.provider_id == command.provider_id:
         return Decision()
     return Decision(
         (ProviderIdLearned(instance=instance.name, node_group=instance.node_group, provider_id=command.provider_id),)

@@ -83,6 +83,7 @@ class Instance:
     end_reason: End | None = None
     cancel_reason: CancelReason | None = None
     cost: Decimal | None = None
+    provider_id_learned: bool = False
     version: int = 0
     position: int = 0
 
@@ -141,7 +142,7 @@ def evolve(instance: Instance, recorded: Recorded[AnyInstanceEvent]) -> Instance
         case InstanceStateObserved():
             return _observed(placed, event, recorded.recorded_at)
         case ProviderIdLearned():
-            return replace(placed, provider_id=event.provider_id)
+            return replace(placed, provider_id=event.provider_id, provider_id_learned=True)
         case DeleteRequested():
             return replace(
                 placed,

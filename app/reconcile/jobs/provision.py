@@ -93,11 +93,8 @@ class Provision:
             working = set(self._in_flight)
         for instance in self.bench.books.listed_instances():
             if instance.create_is_open and instance.unknown_since is None and instance.name not in working:
-                command = RecordCreateUnknown(
-                    instance=instance.name,
-                    attempt=instance.attempt,
-                    reason="interrupted before the answer was recorded",
-                )
+                reason = "interrupted before the answer was recorded"
+                command = RecordCreateUnknown(instance=instance.name, attempt=instance.attempt, reason=reason)
                 self.bench.record(command, self.bench.cause(self.name))
 
     def _take_due(self) -> Sequence[Instance]:
@@ -120,8 +117,7 @@ class Provision:
             self._attempt(instance, cause)
         except StoreError as error:
             _log.error("cannot write, the attempt is picked up later", **{INSTANCE: instance.name}, error=error.message)
-        except Exception:
-            # The edge of a pool thread: whatever it is must be seen, and the attempt is resolved by looking.
+        except Exception:  # noqa: BLE001 - the edge of a pool thread: it must be seen; looking resolves the attempt
             _log.exception("create attempt broke off", **{INSTANCE: instance.name})
         finally:
             with self._guard:

@@ -49,7 +49,7 @@ class Terminate:
             self._delete_surplus(surplus, now, cause)
 
     def _learn_volumes(self, due: Sequence[Instance], cause: Cause) -> None:
-        """A machine deleted early may have got its volume since the last listing; without its id it would stay behind."""
+        """A machine deleted early may have got its volume since the last listing; unnamed it would stay behind."""
         for instance in due:
             if instance.os_volume_id is not None or instance.instance_id is None:
                 continue

@@ -1,0 +1,82 @@
+"""Answers that are costly to build and change seldom, kept until what they are made of changes."""
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from app.domain.books import Books, Members
+from app.domain.gpu import gpu_type
+from app.domain.nodegroup.spec import NodeGroupSpec
+from app.domain.nodegroup.state import NodeGroup
+from app.domain.offering import Contract, InstanceType
+from app.domain.template import TemplateNode, build_template
+from app.rpc.gen import externalgrpc_pb2 as pb
+from app.rpc.generation import template_response
+from app.rpc.kubernetes_codec import encode_node
+from app.rpc.mapping import instance_message
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Kept(Generic[K, V]):
+    """One value a key, made again when its source is another object than last time."""
+
+    def __init__(self) -> None:
+        self._kept: dict[K, tuple[object, V]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: K, source: object, make: Callable[[], V]) -> V:
+        """The value made from `source`; equal work may be done twice at once, never wrongly."""
+        with self._lock:
+            known = self._kept.get(key)
+        if known is not None and known[0] is source:
+            return known[1]
+        value = make()
+        with self._lock:
+            self._kept[key] = (source, value)
+        return value
+
+
+class Answers:
+    """Prepared answers per node group."""
+
+    def __init__(self) -> None:
+        self._nodes: Kept[str, pb.NodeGroupNodesResponse] = Kept()
+        self._templates: Kept[tuple[str, InstanceType], TemplateNode] = Kept()
+        self._template_responses: Kept[tuple[str, InstanceType], pb.NodeGroupTemplateNodeInfoResponse] = Kept()
+
+    def nodes(self, group: str, members: Members) -> pb.NodeGroupNodesResponse:
+        """Every listed instance of a group, oldest first."""
+        return self._nodes.get(
+            group,
+            members,
+            lambda: pb.NodeGroupNodesResponse(instances=[instance_message(item) for item in members.listed]),
+        )
+
+    def template(self, group: NodeGroup, books: Books) -> TemplateNode:
+        """The node that the group's next machine would become."""
+        kind = books.cloud.catalogue[group.spec.instance_type]
+        return self._templates.get(
+            (group.name, kind), group.spec, lambda: build_template(group.spec, kind, next_contract(group.spec))
+        )
+
+    def template_response(self, group: NodeGroup, books: Books) -> pb.NodeGroupTemplateNodeInfoResponse:
+        """The template where every generation of the protocol looks for it."""
+        kind = books.cloud.catalogue[group.spec.instance_type]
+        return self._template_responses.get(
+            (group.name, kind), group.spec, lambda: template_response(encode_node(self.template(group, books)))
+        )
+
+
+def next_contract(spec: NodeGroupSpec) -> Contract:
+    """The contract that the group's next machine is ordered under if nothing refuses it."""
+    return spec.contracts[0]
+
+
+def available_gpu_types(books: Books) -> pb.GetAvailableGPUTypesResponse:
+    """Every GPU type of the catalogue: the autoscaler asks once and keeps the answer for its life."""
+    response = pb.GetAvailableGPUTypesResponse()
+    for name in sorted({name for kind in books.cloud.catalogue.values() if (name := gpu_type(kind))}):
+        response.gpuTypes.get_or_create(name)
+    return response

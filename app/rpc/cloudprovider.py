@@ -1,0 +1,184 @@
+"""The 15 RPCs: translate, ask the books or the ledger, translate. No handler calls the cloud or waits for a machine."""
+
+import contextlib
+
+import grpc
+
+from app.clock import Ids
+from app.domain.books import Books
+from app.domain.ids import instance_name, node_key
+from app.domain.instance.commands import LearnProviderId
+from app.domain.instance.state import Instance
+from app.domain.nodegroup.commands import DecreaseTargetSize, DeleteNodes, IncreaseSize
+from app.domain.nodegroup.decide import served_group
+from app.errors import InvalidRequest, StoreError
+from app.ledger.ledger import Ledger
+from app.rpc.answers import Answers, available_gpu_types
+from app.rpc.gen import externalgrpc_pb2 as pb
+from app.rpc.gen.externalgrpc_pb2_grpc import CloudProviderServicer
+from app.rpc.generation import encode_options
+from app.rpc.interceptors import current_call
+from app.rpc.mapping import node_group_message
+from app.rpc.prices import price_of_node, price_of_pod
+
+_FAKE_NODE = "k8s.io/cluster-autoscaler/fake-node-reason"
+"""The autoscaler marks its stand-ins for machines that never registered with this annotation."""
+
+
+class CloudProvider(CloudProviderServicer):
+    """Cluster Autoscaler's external cloud provider."""
+
+    def __init__(self, ledger: Ledger, ids: Ids, gpu_label: str) -> None:
+        self._ledger = ledger
+        self._ids = ids
+        self._gpu_label = gpu_label
+        self._answers = Answers()
+
+    @property
+    def _books(self) -> Books:
+        return self._ledger.books
+
+    def NodeGroups(self, request: pb.NodeGroupsRequest, context: grpc.ServicerContext) -> pb.NodeGroupsResponse:
+        """Every served group, always in the same order."""
+        books = self._books
+        return pb.NodeGroupsResponse(nodeGroups=[node_group_message(group, books) for group in books.served_groups])
+
+    def NodeGroupForNode(
+        self, request: pb.NodeGroupForNodeRequest, context: grpc.ServicerContext
+    ) -> pb.NodeGroupForNodeResponse:
+        """The group of a node with its limits; an empty id for nodes that are not ours or on their way out."""
+        if not request.HasField("node"):
+            raise InvalidRequest("the request names no node")
+        books = self._books
+        instance = books.find(request.node.providerID, request.node.name)
+        if instance is None or not instance.state.is_live or instance.node_group not in books.served_names:
+            return pb.NodeGroupForNodeResponse(nodeGroup=pb.NodeGroup())
+        self._learn(request.node, instance)
+        group = books.groups[instance.node_group]
+        return pb.NodeGroupForNodeResponse(nodeGroup=node_group_message(group, books))
+
+    def _learn(self, node: pb.ExternalGrpcNode, instance: Instance) -> None:
+        """A real node shows how Kubernetes spells the provider id; failing to write that down is no error here."""
+        is_news = node.providerID not in {"", instance.provider_id} and not instance.provider_id_learned
+        if not is_news or _FAKE_NODE in node.annotations or node.providerID.endswith("://"):
+            return
+        with contextlib.suppress(StoreError):
+            command = LearnProviderId(instance=instance.name, provider_id=node.providerID)
+            self._ledger.execute(command, current_call().cause)
+
+    def NodeGroupTargetSize(
+        self, request: pb.NodeGroupTargetSizeRequest, context: grpc.ServicerContext
+    ) -> pb.NodeGroupTargetSizeResponse:
+        """How many nodes the group should have."""
+        books = self._books
+        group = served_group(books, request.id)
+        return pb.NodeGroupTargetSizeResponse(targetSize=books.target_size(group.name))
+
+    def NodeGroupNodes(
+        self, request: pb.NodeGroupNodesRequest, context: grpc.ServicerContext
+    ) -> pb.NodeGroupNodesResponse:
+        """Every instance of the group, wishes and failures too, each with a state."""
+        books = self._books
+        group = served_group(books, request.id)
+        return self._answers.nodes(group.name, books.members(group.name))
+
+    def NodeGroupIncreaseSize(
+        self, request: pb.NodeGroupIncreaseSizeRequest, context: grpc.ServicerContext
+    ) -> pb.NodeGroupIncreaseSizeResponse:
+        """Take on `delta` more nodes, durably; the machines come later."""
+        call = current_call()
+        command = IncreaseSize(node_group=request.id, delta=request.delta, names=self._mint(request.id, request.delta))
+        self._ledger.execute(command, call.cause, call.not_after)
+        return pb.NodeGroupIncreaseSizeResponse()
+
+    def _mint(self, node_group: str, delta: int) -> tuple[str, ...]:
+        """Names never used before, one a node; none if the request is going to be refused for its size anyway."""
+        books = self._books
+        group = books.groups.get(node_group)
+        if group is None or delta > group.spec.max_size:
+            return ()
+        names: dict[str, None] = {}
+        while len(names) < delta:
+            name = instance_name(node_group, self._ids.suffix())
+            if name not in books.instances and self._ledger.find_ended(name) is None:
+                names[name] = None
+        return tuple(names)
+
+    def NodeGroupDeleteNodes(
+        self, request: pb.NodeGroupDeleteNodesRequest, context: grpc.ServicerContext
+    ) -> pb.NodeGroupDeleteNodesResponse:
+        """Give the named instances back, all or none; the machines go later."""
+        call = current_call()
+        served_group(self._books, request.id)
+        found = [self._named(node) for node in request.nodes]
+        command = DeleteNodes(
+            node_group=request.id,
+            instances=tuple(instance.name for instance in found),
+            ended=frozenset(instance.name for instance in found if instance.state.is_ended),
+        )
+        self._ledger.execute(command, call.cause, call.not_after)
+        return pb.NodeGroupDeleteNodesResponse()
+
+    def _named(self, node: pb.ExternalGrpcNode) -> Instance:
+        key = node_key(node.providerID, node.name)
+        if key is None:
+            raise InvalidRequest(f"node {node.name[:100]!r} ({node.providerID[:100]!r}) is no instance of ours")
+        instance = self._books.find_by_key(key) or self._ledger.find_ended(key)
+        if instance is None:
+            raise InvalidRequest(f"node {node.name[:100]!r} ({node.providerID[:100]!r}) is no instance of ours")
+        return instance
+
+    def NodeGroupDecreaseTargetSize(
+        self, request: pb.NodeGroupDecreaseTargetSizeRequest, context: grpc.ServicerContext
+    ) -> pb.NodeGroupDecreaseTargetSizeResponse:
+        """Drop wishes for which no machine may exist."""
+        call = current_call()
+        command = DecreaseTargetSize(node_group=request.id, delta=request.delta)
+        self._ledger.execute(command, call.cause, call.not_after)
+        return pb.NodeGroupDecreaseTargetSizeResponse()
+
+    def NodeGroupTemplateNodeInfo(
+        self, request: pb.NodeGroupTemplateNodeInfoRequest, context: grpc.ServicerContext
+    ) -> pb.NodeGroupTemplateNodeInfoResponse:
+        """The node that the group's next machine would become."""
+        books = self._books
+        return self._answers.template_response(served_group(books, request.id), books)
+
+    def NodeGroupGetOptions(
+        self, request: pb.NodeGroupAutoscalingOptionsRequest, context: grpc.ServicerContext
+    ) -> pb.NodeGroupAutoscalingOptionsResponse:
+        """The group's own options where the client can be told them without harm, else none: "your own flags"."""
+        group = served_group(self._books, request.id)
+        defaults = request.defaults if request.HasField("defaults") else None
+        options = encode_options(defaults, group.spec.autoscaling_options)
+        return pb.NodeGroupAutoscalingOptionsResponse(nodeGroupAutoscalingOptions=options)
+
+    def GPULabel(self, request: pb.GPULabelRequest, context: grpc.ServicerContext) -> pb.GPULabelResponse:
+        """The label that says "this node is supposed to have a GPU"."""
+        return pb.GPULabelResponse(label=self._gpu_label)
+
+    def GetAvailableGPUTypes(
+        self, request: pb.GetAvailableGPUTypesRequest, context: grpc.ServicerContext
+    ) -> pb.GetAvailableGPUTypesResponse:
+        """Every value that the GPU label can have."""
+        return available_gpu_types(self._books)
+
+    def PricingNodePrice(
+        self, request: pb.PricingNodePriceRequest, context: grpc.ServicerContext
+    ) -> pb.PricingNodePriceResponse:
+        """What a node costs over a period."""
+        return pb.PricingNodePriceResponse(price=price_of_node(request, self._books))
+
+    def PricingPodPrice(
+        self, request: pb.PricingPodPriceRequest, context: grpc.ServicerContext
+    ) -> pb.PricingPodPriceResponse:
+        """The least a pod costs over a period."""
+        return pb.PricingPodPriceResponse(price=price_of_pod(request, self._books, self._answers))
+
+    def Refresh(self, request: pb.RefreshRequest, context: grpc.ServicerContext) -> pb.RefreshResponse:
+        """Nothing to do: the jobs keep the books fresh, and the autoscaler's loop must not wait for the cloud."""
+        return pb.RefreshResponse()
+
+    def Cleanup(self, request: pb.CleanupRequest, context: grpc.ServicerContext) -> pb.CleanupResponse:
+        """The autoscaler goes away, at each of its restarts. Machines stay."""
+        return pb.CleanupResponse()
