@@ -32,7 +32,7 @@ class Call:
     """The RPC being handled on this thread: its cause, and the monotonic time after which nobody waits for it."""
 
     cause: Cause
-    not_after: float | None
+    not_after: float
 
 
 _current: contextvars.ContextVar[Call] = contextvars.ContextVar("current_call")
@@ -88,14 +88,13 @@ class Edge(grpc.ServerInterceptor):
         return edge
 
     def _call(self, context: grpc.ServicerContext, began: float) -> Call:
-        remaining = context.time_remaining()
         return Call(
             cause=Cause(actor=ACTOR, correlation_id=self._ids.token()),
-            not_after=None if remaining is None else began + remaining,
+            not_after=began + context.time_remaining(),
         )
 
     def _admit(self, call: Call, began: float) -> None:
-        if call.not_after is not None and began >= call.not_after:
+        if began >= call.not_after:
             raise DeadlinePassed("the caller's deadline had passed before the call was begun")
         obstacles = self._gate()
         if obstacles:
