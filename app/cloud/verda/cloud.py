@@ -88,11 +88,7 @@ class VerdaCloud:
 
     def list_instances(self) -> Sequence[Machine]:
         """Every machine of the project that is not discontinued; raises unless each entry could be read."""
-        return self._read(
-            "list_instances",
-            "/instances",
-            lambda body: [decode.machine(entry) for entry in decode.entries(body)],
-        )
+        return self._read("list_instances", "/instances", lambda body: decode.complete(body, decode.machine))
 
     def get_instance(self, instance_id: str) -> Machine | None:
         """One machine, discontinued ones too; None only if the API itself says there is none."""

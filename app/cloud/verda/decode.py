@@ -47,21 +47,6 @@ def new_id(body: bytes) -> str:
     return found.strip()
 
 
-def entries(body: bytes) -> list[Entry]:
-    """A JSON array of objects.
-
-    Raises:
-        Unreadable: it is anything else.
-    """
-    found = value(body)
-    if not isinstance(found, list):
-        raise Unreadable("the answer is not a JSON array")
-    for entry in found:
-        if not isinstance(entry, Mapping):
-            raise Unreadable("the answer has an entry that is not an object")
-    return found
-
-
 def entry(body: bytes) -> Entry:
     """A JSON object.
 
@@ -105,6 +90,18 @@ def readable(body: bytes, decode: Callable[[Entry], _Value]) -> tuple[list[_Valu
     if problems and not values:
         raise Unreadable(f"none of the {len(problems)} entries can be read; the first: {problems[0]}")
     return values, problems
+
+
+def complete(body: bytes, decode: Callable[[Entry], _Value]) -> list[_Value]:
+    """All entries of an array.
+
+    Raises:
+        Unreadable: the body is no array, or one entry could not be read: a part must not pass for the whole.
+    """
+    values, problems = readable(body, decode)
+    if problems:
+        raise Unreadable(f"{len(problems)} of {len(values) + len(problems)} entries cannot be read: {problems[0]}")
+    return values
 
 
 def _required(found: _Value | None, name: str, of: object = "") -> _Value:

@@ -115,6 +115,7 @@ class Transport:
             deadline=deadline,
             connect_s=self._limits.connect_timeout.total_seconds(),
             silence_s=self._limits.silence_timeout.total_seconds(),
+            reusable=method != "POST",
         )
         with self._breaker.attempt() as succeeded:
             answer = self._send(exchange, requests.Request(method, url, dict(headers), json=json, params=params))
@@ -128,7 +129,7 @@ class Transport:
         self._fresh.close()
 
     def _send(self, exchange: Exchange, request: requests.Request) -> Answer:
-        session = self._fresh if request.method == "POST" else self._session
+        session = self._session if exchange.reusable else self._fresh
         before = CURRENT.set(exchange)
         try:
             response = session.send(

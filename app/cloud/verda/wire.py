@@ -40,12 +40,16 @@ class Stage(IntEnum):
 
 @dataclass(slots=True, kw_only=True)
 class Exchange:
-    """One request and its answer under way. `deadline` is in the clock's monotonic seconds."""
+    """One request and its answer under way. `deadline` is in the clock's monotonic seconds.
+
+    `reusable` tells whether the connection may serve another exchange afterwards.
+    """
 
     clock: Clock
     deadline: float
     connect_s: float
     silence_s: float
+    reusable: bool
     stage: Stage = Stage.WAITING
     timed_out: bool = False
 
@@ -152,6 +156,11 @@ class _Response(http.client.HTTPResponse):
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
         self.fp = io.BufferedReader(_PatientReader(self.fp.detach(), sock, CURRENT.get()))
+
+    def begin(self) -> None:
+        super().begin()
+        # Not left to the server, which may close a connection that we asked it to close without saying so.
+        self.will_close = self.will_close or not CURRENT.get().reusable
 
 
 class _PlainConnection(HTTPConnection):
