@@ -20,7 +20,7 @@ DURATION = "duration_s"
 ERROR = "error"
 
 _NOISY = ("apscheduler", "alembic", "urllib3", "uvicorn", "asyncio")
-_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 
 
 def _put_level_first(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:

@@ -6,6 +6,7 @@ from typing import ClassVar, assert_never
 from pydantic import NonNegativeInt, PositiveInt
 
 from app.domain.envelope import Decision, Recorded, ServiceEvent
+from app.errors import RuleViolation
 
 
 class InstallationCreated(ServiceEvent):
@@ -57,6 +58,7 @@ class Installation:
     installation_id: str = ""
     cluster_name: str = ""
     epoch: int = 0
+    backend: str = ""
     configuration_sha256: str = ""
     claimed: tuple[str, ...] = ()
     version: int = 0
@@ -70,7 +72,7 @@ def evolve(installation: Installation, recorded: Recorded[AnyServiceEvent]) -> I
         case InstallationCreated():
             return replace(installation, installation_id=event.installation_id)
         case ServiceStarted():
-            return replace(installation, epoch=event.epoch)
+            return replace(installation, epoch=event.epoch, backend=event.backend)
         case ConfigurationLoaded():
             return replace(installation, cluster_name=event.cluster_name, configuration_sha256=event.sha256)
         case InstallationClaimed():
@@ -92,7 +94,18 @@ class StartService:
 
 
 def start_service(command: StartService, installation: Installation) -> Decision:
-    """The next epoch, and on a new database the installation itself."""
+    """The next epoch, and on a new database the installation itself.
+
+    Raises:
+        RuleViolation: the books are another cloud's. Simulated machines would look lost at the real one, and real
+            ones at the simulator.
+    """
+    if installation.backend and installation.backend != command.backend:
+        raise RuleViolation(
+            f"this database holds the books of the {installation.backend} backend and cannot be used with "
+            f"{command.backend}: give each its own --database",
+            backend=command.backend,
+        )
     started = ServiceStarted(
         epoch=installation.epoch + 1,
         version=command.version,

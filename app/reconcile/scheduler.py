@@ -35,6 +35,8 @@ _WAKES: Mapping[type[Event], str] = {
 """Which fact gives which job something to do at once; everything else waits for the job's interval."""
 
 _TRY_AGAIN = timedelta(milliseconds=100)
+_STUCK_AFTER_S = 600.0
+"""Every call to the cloud has a deadline of its own; a run that takes this long is not coming back."""
 
 _log = get_logger()
 
@@ -59,6 +61,7 @@ class Runner:
         self.failing_since: datetime | None = None
         self._clock = clock
         self._observer = observer
+        self._running_since: float | None = None
         self._wanted = threading.Event()
         self._stopping = threading.Event()
 
@@ -76,6 +79,11 @@ class Runner:
         """No more runs begin."""
         return self._stopping.is_set()
 
+    def running_s(self) -> float:
+        """How long the run under way has taken, 0 if there is none."""
+        since = self._running_since
+        return 0.0 if since is None else self._clock.monotonic() - since
+
     def stop(self) -> None:
         """Begin no more runs."""
         self._stopping.set()
@@ -89,7 +97,7 @@ class Runner:
             again = self._wanted.is_set()
 
     def _run_once(self) -> None:
-        began = self._clock.monotonic()
+        began = self._running_since = self._clock.monotonic()
         outcome = "ok"
         try:
             self.job.run()
@@ -99,6 +107,7 @@ class Runner:
         except Exception:  # noqa: BLE001 - the edge of the scheduler: a broken run is seen, counted and tried again
             outcome = "error"
             _log.exception("job broke off", **{JOB: self.job.name})
+        self._running_since = None
         now = self._clock.now()
         self.failing_since = None if outcome == "ok" else self.failing_since or now
         self.finished_at = now
@@ -142,6 +151,10 @@ class Scheduler:
         """Wake the jobs that these facts give something to do."""
         for name in {_WAKES[type(item.event)] for item in recorded if type(item.event) in _WAKES}:
             self.wake(name)
+
+    def is_alive(self) -> bool:
+        """No job has been stuck in one run for longer than any run may take."""
+        return all(runner.running_s() < _STUCK_AFTER_S for runner in self.runners.values())
 
     def _run_at(self, name: str, at: datetime) -> None:
         if self._scheduler.running and not self.runners[name].is_stopping:

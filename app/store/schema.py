@@ -195,6 +195,7 @@ installation = Table(
     _text("installation_id"),
     _text("cluster_name"),
     _integer("epoch"),
+    _text("backend"),
     _text("configuration_sha256"),
     _text("claimed"),
     _integer("version"),

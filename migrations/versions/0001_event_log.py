@@ -97,7 +97,9 @@ def upgrade() -> None:
     _projection(
         "installation",
         "name",
-        *_columns("installation_id cluster_name configuration_sha256 claimed", integers="epoch version position"),
+        *_columns(
+            "installation_id cluster_name backend configuration_sha256 claimed", integers="epoch version position"
+        ),
     )
 
 

@@ -74,7 +74,7 @@ class Provision:
     parallel: int
     wake: Callable[[], None] = lambda: None
     _in_flight: dict[str, str] = field(default_factory=dict)
-    _guard: threading.Lock = field(default_factory=threading.Lock)
+    _guard: threading.Condition = field(default_factory=threading.Condition)
 
     def run(self) -> None:
         """Mark what a crash interrupted, then start what is due as far as the pool has room."""
@@ -86,6 +86,11 @@ class Provision:
     def in_flight(self) -> int:
         """Create calls under way."""
         return len(self._in_flight)
+
+    def wait_idle(self, timeout_s: float) -> bool:
+        """Wait until no create call is under way; whether that came about in time."""
+        with self._guard:
+            return self._guard.wait_for(lambda: not self._in_flight, timeout_s)
 
     def _mark_interrupted(self) -> None:
         """An attempt without an outcome that nobody here works on: a crash came between, so its outcome is unknown."""
@@ -122,6 +127,7 @@ class Provision:
         finally:
             with self._guard:
                 self._in_flight.pop(instance.name, None)
+                self._guard.notify_all()
             self.wake()
 
     def _attempt(self, instance: Instance, cause: Cause) -> None:

@@ -16,21 +16,30 @@ FAILED_EXPIRY = timedelta(minutes=30)
 _log = get_logger(job="upkeep")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Catalog:
-    """Instance types and prices. The last good catalogue stays in the books when the API does not answer."""
+    """Instance types and prices. The last good catalogue stays in the books when the API does not answer.
+
+    Read again after `every`, or at the next run if it could not be read.
+    """
 
     name: ClassVar[str] = "catalog"
     bench: Bench
+    every: timedelta
+    _read_at: float | None = None
 
     def run(self) -> None:
-        """Read the catalogue, record what changed."""
+        """Read the catalogue if it is time, record what changed."""
+        began = self.bench.clock.monotonic()
+        if self._read_at is not None and began - self._read_at < self.every.total_seconds():
+            return
         try:
             types = tuple(self.bench.cloud.instance_types())
         except CloudError as error:
             _log.warning("catalogue not read, keeping the last one", error=error.message, code=error.code)
             return
         self.bench.record(RecordCatalogue(types=types), self.bench.cause(self.name))
+        self._read_at = began
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

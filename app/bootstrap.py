@@ -1,0 +1,253 @@
+"""The composition root: builds every part from the configuration, starts, drains and stops them. Nobody else does."""
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib.metadata import version
+from pathlib import Path
+
+from app.clock import Clock, Ids, SystemClock, SystemIds
+from app.cloud.verda.calls import CallReport
+from app.cloud.verda.cloud import VerdaCloud
+from app.cloud.verda.transport import Limits
+from app.config.load import LoadedConfig
+from app.config.model import Config
+from app.config.specs import to_specs
+from app.domain.envelope import Cause, Event, Recorded
+from app.domain.nodegroup.commands import ApplyConfiguration
+from app.domain.service import StartService
+from app.errors import ConfigurationError, Problem
+from app.ledger.ledger import Ledger, open_ledger
+from app.ledger.serving import Reason, obstacles
+from app.log import get_logger
+from app.metrics import Metrics
+from app.reconcile.jobs.job import Bench
+from app.reconcile.jobs.observe import Observe
+from app.reconcile.jobs.provision import Provision
+from app.reconcile.jobs.terminate import Terminate
+from app.reconcile.jobs.upkeep import Catalog, Deadlines, Housekeeping
+from app.reconcile.scheduler import Scheduled, Scheduler
+from app.rpc.server import RpcServer, build_server
+from app.simulator.config import SimulatorConfig
+from app.simulator.http import Simulator
+from app.store.sqlite import sqlite_version
+from app.web.book_metrics import book_metrics
+from app.web.pages import build_pages
+from app.web.server import WebServer
+
+DISTRIBUTION = "verda-cloud-provider"
+SIMULATOR_CLIENT = "simulator"
+"""Id and secret that the embedded simulator accepts; the real API has never heard of them."""
+
+_RPC_GRACE_S = 2.0
+_CREATE_GRACE_S = 1.0
+_WORK_INTERVAL = timedelta(seconds=5)
+
+_log = get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """Which cloud to talk to, and as whom."""
+
+    name: str
+    base_url: str
+    client_id: str
+    client_secret: str
+
+
+def backend_of(config: Config, simulator: Simulator | None) -> Backend:
+    """The simulator if there is one, else the configured account; never one in place of the other.
+
+    Raises:
+        ConfigurationError: there is no simulator and no complete pair of credentials.
+    """
+    if simulator is not None:
+        return Backend(
+            name="simulator",
+            base_url=simulator.base_url,
+            client_id=SIMULATOR_CLIENT,
+            client_secret=SIMULATOR_CLIENT,
+        )
+    verda = config.verda
+    if verda.client_id is None or verda.client_secret is None:
+        message = "no credentials: set VERDA_CLIENT_ID and VERDA_CLIENT_SECRET, or say --with-simulator"
+        raise ConfigurationError((Problem(source="environment", line=None, path="verda", message=message),))
+    return Backend(
+        name="verda",
+        base_url=verda.base_url,
+        client_id=verda.client_id,
+        client_secret=verda.client_secret.get_secret_value(),
+    )
+
+
+class App:
+    """A whole provider, built but not started. `start` and `stop` may each be called once."""
+
+    def __init__(self, loaded: LoadedConfig, *, simulator: Simulator | None = None) -> None:
+        """Open the database and bind the ports; calls no cloud.
+
+        Raises:
+            ConfigurationError: no credentials.
+            StoreError: the database cannot be used.
+            ListenError, WebError: a port is taken.
+        """
+        self._config = loaded.config
+        self._clock: Clock = SystemClock()
+        self._ids: Ids = SystemIds()
+        self.metrics = Metrics()
+        self._simulator = simulator
+        backend = backend_of(self._config, simulator)
+        self._cloud = self._build_cloud(backend)
+        with contextlib.ExitStack() as undo:
+            self.ledger = self._open_ledger(loaded, backend)
+            undo.callback(self.ledger.close)
+            self.rpc = self._build_rpc()
+            undo.callback(self.rpc.server.stop, None)
+            self._executor = ThreadPoolExecutor(self._config.verda.parallel_creates, thread_name_prefix="create")
+            self.scheduler = self._build_scheduler()
+            self.web = self._build_web()
+            undo.pop_all()
+        self.ledger.subscribe(self._on_recorded)
+
+    def _build_cloud(self, backend: Backend) -> VerdaCloud:
+        verda = self._config.verda
+        return VerdaCloud(
+            base_url=backend.base_url,
+            client_id=backend.client_id,
+            client_secret=backend.client_secret,
+            limits=Limits(timeout=verda.timeout, rate_share=verda.rate_share),
+            clock=self._clock,
+            observer=self._observe_api,
+            backend=backend.name,
+        )
+
+    def _observe_api(self, report: CallReport) -> None:
+        self.metrics.observe_api(report.operation, report.outcome, report.duration_s)
+
+    def _open_ledger(self, loaded: LoadedConfig, backend: Backend) -> Ledger:
+        host, pid = socket.gethostname(), os.getpid()
+        holder = f"process {pid} on {host}, started {self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
+        ledger = open_ledger(Path(self._config.database), self._clock, holder)
+        try:
+            cause = Cause(actor="service", correlation_id=self._ids.token())
+            ledger.execute(self._start_command(backend, host, pid), cause)
+            cluster = self._config.cluster_name or ledger.books.installation.installation_id
+            configured = ApplyConfiguration(specs=to_specs(self._config), sha256=loaded.sha256, cluster_name=cluster)
+            ledger.execute(configured, cause)
+        except BaseException:
+            ledger.close()
+            raise
+        return ledger
+
+    def _start_command(self, backend: Backend, host: str, pid: int) -> StartService:
+        return StartService(
+            installation_id=self._ids.token(),
+            version=version(DISTRIBUTION),
+            host=host,
+            pid=pid,
+            sqlite_version=sqlite_version(),
+            backend=backend.name,
+        )
+
+    def _build_rpc(self) -> RpcServer:
+        return build_server(
+            ledger=self.ledger,
+            clock=self._clock,
+            ids=self._ids,
+            address=str(self._config.listen),
+            gpu_label=self._config.gpu_label,
+            observer=self.metrics.observe_rpc,
+        )
+
+    def _build_scheduler(self) -> Scheduler:
+        bench = Bench(ledger=self.ledger, cloud=self._cloud, clock=self._clock, ids=self._ids)
+        every = self._config.intervals
+        self.provision = Provision(
+            bench=bench,
+            executor=self._executor,
+            parallel=self._config.verda.parallel_creates,
+            wake=lambda: self.scheduler.wake(Provision.name),
+        )
+        observe = Observe(bench=bench, loss_brake=self._config.loss_brake, claim=self._config.claim == "auto")
+        return Scheduler(
+            (
+                Scheduled(job=observe, every=every.observe),
+                Scheduled(job=self.provision, every=_WORK_INTERVAL),
+                Scheduled(job=Terminate(bench=bench), every=_WORK_INTERVAL),
+                Scheduled(job=Catalog(bench=bench, every=every.catalog), every=every.observe),
+                Scheduled(job=Deadlines(bench=bench), every=_WORK_INTERVAL),
+                Scheduled(job=Housekeeping(bench=bench), every=every.housekeeping),
+            ),
+            self._clock,
+            self.metrics.observe_job,
+        )
+
+    def _build_web(self) -> WebServer:
+        self.metrics.build.info(
+            {"version": version(DISTRIBUTION), "sqlite": sqlite_version(), "backend": self._cloud.backend}
+        )
+        self.metrics.started.set(self._clock.now().timestamp())
+        self.metrics.collect_with(lambda: book_metrics(self.ledger))
+        pages = build_pages(self.ledger, self.metrics.registry, self.scheduler.is_alive)
+        return WebServer(pages, self._config.http.listen.host, self._config.http.listen.port)
+
+    def _on_recorded(self, recorded: Sequence[Recorded[Event]]) -> None:
+        for item in recorded:
+            self.metrics.events.labels(item.event.type).inc()
+        self.rpc.update_health()
+        self.scheduler.on_recorded(recorded)
+
+    @property
+    def backend(self) -> str:
+        """`verda` or `simulator`."""
+        return self._cloud.backend
+
+    def obstacles(self) -> tuple[Reason, ...]:
+        """Why RPCs cannot be answered yet."""
+        return obstacles(self.ledger.books)
+
+    def start(self) -> None:
+        """Answer RPCs and pages, run the jobs."""
+        self.web.start()
+        self.rpc.start()
+        self.scheduler.start()
+        _log.info("started", backend=self.backend, grpc=str(self._config.listen), position=self.ledger.head.position)
+
+    def stop(self) -> None:
+        """Answer what is under way, begin nothing new, leave no effect without its record, close the database.
+
+        A create call that does not end in time is left: its intent is in the log, and the next start looks for it.
+        """
+        _log.info("stopping", creates_in_flight=self.provision.in_flight)
+        self.scheduler.stop()
+        self.rpc.stop(_RPC_GRACE_S)
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        self.provision.wait_idle(_CREATE_GRACE_S)
+        self.ledger.close()
+        self._cloud.close()
+        self.web.stop()
+        _log.info("stopped")
+
+
+def embedded_simulator(host: str, port: int, state_file: Path) -> Simulator:
+    """A simulator for trying things out: real time, about 20 s to a running machine, its world kept in a file.
+
+    Raises:
+        OSError: the address is taken.
+    """
+    config = SimulatorConfig.model_validate({"durations": {"preset": "demo"}, "state_file": state_file})
+    return Simulator(config, host=host, port=port)
+
+
+def wait_until_serving(app: App, stop: threading.Event) -> bool:
+    """Wait until RPCs can be answered or a stop is asked for; whether they can."""
+    while app.obstacles():
+        if stop.wait(0.05):
+            return False
+    return True
