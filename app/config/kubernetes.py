@@ -113,7 +113,7 @@ def resource_name(value: object) -> str:
     if name in _BARE_RESOURCES:
         return name
     if "/" not in name:
-        close = nearest(name, _BARE_RESOURCES)
+        close = None if "gpu" in name.lower() else nearest(name, _BARE_RESOURCES)
         hint = f"did you mean {close}?" if close else f"known are {', '.join(_BARE_RESOURCES)} and domain/name"
         raise Refused("is not a resource of Kubernetes", remedy=hint)
     return label_key(name)

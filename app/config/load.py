@@ -67,27 +67,28 @@ def load(
 def _override(draft: Draft, overrides: Overrides) -> None:
     _override_port(draft, ("listen",), "--port", overrides.port)
     _override_port(draft, ("http", "listen"), "--http-port", overrides.http_port)
-    if overrides.database is not None:
-        draft.data["database"] = overrides.database
-        draft.places["database",] = Place(source=_COMMAND_LINE, line=None, path="--database")
-    logging = draft.section("logging")
-    if overrides.log_level is not None and logging is not None:
-        logging["level"] = overrides.log_level
-        draft.places["logging", "level"] = Place(source=_COMMAND_LINE, line=None, path="--log-level")
+    _override_text(draft, ("database",), "--database", overrides.database)
+    _override_text(draft, ("logging", "level"), "--log-level", overrides.log_level)
+
+
+def _override_text(draft: Draft, path: Path, flag: str, value: str | None) -> None:
+    section = draft.section(*(str(part) for part in path[:-1]))
+    if value is None or section is None:
+        return
+    section[str(path[-1])] = value
+    draft.places[path] = Place(source=_COMMAND_LINE, line=None, path=flag)
+    draft.foreign.discard(path)
 
 
 def _override_port(draft: Draft, path: Path, flag: str, port: int | None) -> None:
-    """Replace the port of an address and keep its host."""
-    if port is None:
-        return
-    place = Place(source=_COMMAND_LINE, line=None, path=flag)
+    """Replace the port of an address and keep its host, so that a flag opens nothing that the file keeps closed."""
     section = draft.section(*(str(part) for part in path[:-1]))
+    if port is None or section is None:
+        return
     try:
         port_number(port)
     except Refused as refused:
         draft.problems.append(Problem(source=_COMMAND_LINE, line=None, path=flag, message=f"{refused}, is {port}"))
-        return
-    if section is None:
         return
     written = section.get(str(path[-1]))
     try:
@@ -95,4 +96,4 @@ def _override_port(draft: Draft, path: Path, flag: str, port: int | None) -> Non
     except Refused:
         return  # the file's own problem, told with its line
     section[str(path[-1])] = str(kept.with_port(port))
-    draft.places.setdefault(path, place)
+    draft.places.setdefault(path, Place(source=_COMMAND_LINE, line=None, path=flag))

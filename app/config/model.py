@@ -202,7 +202,7 @@ class Config(f.Section):
         ):
             raise Refused(
                 f"{listen} can be reached from other machines, and whoever reaches it can order and delete machines",
-                remedy="add tls, or say insecure: true out loud, or listen on 127.0.0.1",
+                remedy="say insecure: true out loud, or add tls, or listen on 127.0.0.1",
                 fields=(("listen",),),
             )
         return tls

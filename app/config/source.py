@@ -23,7 +23,7 @@ _MERGE, _MAP, _SEQ = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:map", "tag:ya
 _TRUE = frozenset({"true", "yes", "on"})
 _PLAIN_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,14})")
 _PLAIN_DECIMAL = re.compile(r"[-+]?[0-9]{0,15}\.[0-9]{0,15}")
-_QUOTED = re.compile(r"'(?!<)[^']{2,}'|\"[^\"]{2,}\"")
+_QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 
 
 class Unreadable(Exception):
@@ -119,15 +119,20 @@ def _compose(text: str) -> Node | None:
 
 
 def _syntax(error: yaml.MarkedYAMLError) -> str:
-    r"""The parser's own words, without what it quotes of the file: that may be a secret."""
-    told = _QUOTED.sub("…", error.problem or "cannot be understood")
-    if "'\\t'" in told:
+    """The parser's own words, without what it quotes of the file: that may be a secret."""
+    told, context = _unquoted(error.problem or "cannot be understood"), _unquoted(error.context or "")
+    if r"'\t'" in told:
         return "is not YAML: a tab stands where only spaces may; indent with spaces"
-    if "expected a single document" in (error.context or ""):
+    if "expected a single document" in context:
         return "holds more than one YAML document: keep one, without ---"
-    context = f" {_QUOTED.sub('…', error.context)}" if error.context else ""
-    started = f" that begins on line {error.context_mark.line + 1}" if context and error.context_mark else ""
-    return f"is not YAML: {told}{context}{started}"
+    if context and error.context_mark:
+        context += f" that begins on line {error.context_mark.line + 1}"
+    return f"is not YAML: {told} {context}".rstrip()
+
+
+def _unquoted(words: str) -> str:
+    """Keep single characters and the parser's `<names>` of tokens, nothing that was written in the file."""
+    return _QUOTED.sub(lambda quote: quote[0] if re.fullmatch(r"<.*>|\\?.", quote[1] or quote[2] or "") else "…", words)
 
 
 def _line(node: Node) -> int:
