@@ -54,9 +54,11 @@ class InstanceEndpoints:
         ids = read_ids(body, "id")
         volume_ids = None if body.get("volume_ids") is None else list(read_ids(body, "volume_ids"))
         wish = DeleteWish(
-            volume_ids=volume_ids, permanently=body.get("delete_permanently") is True, actor=PROJECT_USER,
+            volume_ids=volume_ids,
+            permanently=body.get("delete_permanently") is True,
+            actor=PROJECT_USER,
             leave_os_volume=steer.leave_os_volume,
-        )  # fmt: skip
+        )
         results = self._world.instances.act(ids, action, wish, steer)
         if len(results) == 1:
             if results[0].error is not None:

@@ -43,6 +43,10 @@ class Chance:
             digits.append(_BASE62[digit])
         return "tag_" + "".join(digits)
 
+    def volume_name(self, key: str) -> str:
+        """The name of an OS volume that was not given one, such as `OS-NVMe-84Ca37Jf`."""
+        return "OS-NVMe-" + self.tag_id("volume", key)[-8:]
+
     def token(self, kind: str, ordinal: int) -> str:
         """A string in the shape of a JSON web token; it carries nothing and proves nothing."""
         claims = {"jti": self.uuid(f"token:{kind}", ordinal), "kind": kind}

@@ -12,6 +12,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from app.errors import ConfigurationError, Problem
+from app.simulator.presets import PRESETS
 from app.simulator.presets_data import CALM, DURATIONS, PROFILES, default_pools
 
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -92,7 +93,7 @@ class Durations(_Section):
 
     preset: Literal["realistic", "fast", "demo"] = Field(
         default="realistic",
-        description="realistic: minutes, as reported by users; fast: milliseconds, for tests; demo: about 20 s to running",
+        description="realistic: minutes, as users report; fast: milliseconds, for tests; demo: about 20 s to running",
     )
     new: Span = Field(description="time in `new` before `ordered`; 0 skips the status")
     ordering: Span = Field(description="`ordered` → `provisioning`")
@@ -124,6 +125,13 @@ class Chances(_Section):
     evictions_per_hour: float = Field(ge=0, description="rate at which each spot instance is evicted")
     never_joins: Probability = Field(description="share of machines whose startup script never succeeds")
     requests: dict[str, Probability] = Field(description="named fault presets and their probability per request")
+
+    @model_validator(mode="after")
+    def _known_presets(self) -> Self:
+        unknown = sorted(self.requests.keys() - PRESETS.keys())
+        if unknown:
+            raise ValueError(f"unknown presets: {', '.join(unknown)}")
+        return self
 
 
 class Capacity(_Section):

@@ -85,7 +85,7 @@ class Core:
                 location=location,
                 reason=reason,
                 error=error,
-            )  # fmt: skip
+            )
         )
         if len(journal) > _JOURNAL_KEPT:
             del journal[: _JOURNAL_KEPT // 10]

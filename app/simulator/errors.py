@@ -2,7 +2,7 @@
 
 
 class ApiError(Exception):
-    """An answer with a status of 400 or more; `code` and `message` become the JSON body as Verda's OpenAPI defines it."""
+    """An answer of 400 or more; `code` and `message` become the JSON body that Verda's OpenAPI defines."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(f"{status} {code}: {message}")

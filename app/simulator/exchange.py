@@ -18,7 +18,7 @@ from app.simulator.fault_model import (
     Reset,
     Say,
     Truncate,
-)  # fmt: skip
+)
 from app.simulator.faults import Faults, say, spoil
 from app.simulator.steer import NO_STEER
 from app.simulator.wire import Request, Response, text
@@ -166,7 +166,7 @@ class Exchange:
                 status=sent,
                 fault=fault,
                 committed=response.committed,
-            )  # fmt: skip
+            )
         )
         if route == "POST /instances":
             answered = clean and response.status == 202  # noqa: PLR2004 - an HTTP status

@@ -98,7 +98,7 @@ class ReplaceBody(_Model):
 
 
 class Patch(_Model):
-    """One change to a JSON answer. Path elements are keys, indexes, or `*` for every element."""
+    """One change to a JSON answer. Path elements are keys, indexes, `key=value` of list elements, or `*` for all."""
 
     op: Literal["set", "remove"]
     path: tuple[str, ...]

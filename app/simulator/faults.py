@@ -16,7 +16,7 @@ from app.simulator.fault_model import (
     ReplaceBody,
     Reshape,
     Say,
-)  # fmt: skip
+)
 from app.simulator.records import InstanceRecord, Status
 from app.simulator.wire import Request, Response, text
 from app.simulator.world import World
@@ -32,9 +32,7 @@ class Faults:
 
     def add(self, fault: Fault) -> str:
         """Put a fault in force; returns its id."""
-        fault_id = f"fault-{self._world.core.ordinal('fault')}"
-        self._world.state.faults[fault_id] = FaultRecord(id=fault_id, fault=fault)
-        return fault_id
+        return self._world.add_fault(fault)
 
     def remove(self, fault_id: str) -> bool:
         """Lift a fault; False if there is none of that id."""
@@ -123,12 +121,21 @@ def mutated(payload: object, patches: tuple[Patch, ...]) -> object:
 def _patch(node: Any, path: tuple[str, ...], patch: Patch) -> None:
     head, rest = path[0], path[1:]
     if isinstance(node, list):
-        for index in range(len(node)) if head == "*" else [int(head)] if head.isdigit() else []:
-            if index < len(node):
-                _step(node, index, rest, patch)
+        for index in _indexes(node, head):
+            _step(node, index, rest, patch)
     elif isinstance(node, dict):
         for key in list(node) if head == "*" else [head]:
             _step(node, key, rest, patch)
+
+
+def _indexes(node: list[Any], head: str) -> list[int]:
+    """Which elements a path element means: `*`, a number, or `key=value` of the elements' own fields."""
+    key, equals, value = head.partition("=")
+    if equals:
+        return [at for at, item in enumerate(node) if isinstance(item, dict) and item.get(key) == value]
+    if head == "*":
+        return list(range(len(node)))
+    return [int(head)] if head.isdigit() and int(head) < len(node) else []
 
 
 def _step(node: Any, key: Any, rest: tuple[str, ...], patch: Patch) -> None:

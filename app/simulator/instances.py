@@ -17,7 +17,7 @@ from app.simulator.records import (
     Status,
     Tag,
     VolumeRecord,
-)  # fmt: skip
+)
 from app.simulator.steer import NO_STEER, Fate, GuestFate, Steer
 from app.simulator.volumes import Volumes
 
@@ -63,14 +63,26 @@ class Instances:
         script = scripts.get(order.startup_script_id).text if order.startup_script_id else ""
         new_first = self._core.config.durations.new.seconds != 0
         instance = InstanceRecord(
-            id=self._core.new_id("instance"), hostname=order.hostname, description=order.description,
-            instance_type=item.name, image=admitted.image, location=order.location, is_spot=order.is_spot,
-            created_ms=self._core.now_ms, plan=self._plan(key, steer, placed=place is not None),
-            meter=self._account.new_meter(item.price_micro(spot=order.is_spot)), host=place,
-            status=Status.NEW if new_first else Status.ORDERED, ssh_key_ids=list(order.ssh_key_ids),
-            startup_script_id=order.startup_script_id, script=script, foreign=foreign,
-            tags=self._tags(order.tags), os_volume_name=f"OS-NVMe-{self._core.chance.tag_id('os', key)[4:12]}", os_volume_gb=50,
-        )  # fmt: skip
+            id=self._core.new_id("instance"),
+            hostname=order.hostname,
+            description=order.description,
+            instance_type=item.name,
+            image=admitted.image,
+            location=order.location,
+            is_spot=order.is_spot,
+            created_ms=self._core.now_ms,
+            plan=self._plan(key, steer, placed=place is not None),
+            meter=self._account.new_meter(item.price_micro(spot=order.is_spot)),
+            host=place,
+            status=Status.NEW if new_first else Status.ORDERED,
+            ssh_key_ids=list(order.ssh_key_ids),
+            startup_script_id=order.startup_script_id,
+            script=script,
+            foreign=foreign,
+            tags=self._tags(order.tags),
+            os_volume_name=self._core.chance.volume_name(key),
+            os_volume_gb=50,
+        )
         self._core.state.instances[instance.id] = instance
         self._core.note(instance.id, "create", instance.location)
         self._storage(instance, admitted)
@@ -114,6 +126,10 @@ class Instances:
             if number >= len(ids) - steer.fail_items:
                 error = ApiError(500, "server_error", "Internal server error")
                 results.append(ActionResult(instance_id=instance_id, error=error))
+                continue
+            if steer.pretend:
+                self.get(instance_id)
+                results.append(ActionResult(instance_id=instance_id))
                 continue
             try:
                 already = not self._act_on(instance_id, action, wish)
@@ -177,9 +193,11 @@ class Instances:
             raise forbidden(f"Can't {verb} a {instance.status} instance")
         counters.deletes_committed += 1
         instance.wish = DeleteWish(
-            volume_ids=[] if action == "hibernate" else wish.volume_ids, permanently=wish.permanently,
-            actor=wish.actor, leave_os_volume=wish.leave_os_volume,
-        )  # fmt: skip
+            volume_ids=[] if action == "hibernate" else wish.volume_ids,
+            permanently=wish.permanently,
+            actor=wish.actor,
+            leave_os_volume=wish.leave_os_volume,
+        )
         self._lifecycle.delete(instance, actor=wish.actor)
         return True
 
@@ -199,9 +217,13 @@ class Instances:
 
     def _new_volume(self, wanted: NewVolume, location: str) -> VolumeRecord:
         return self._volumes.create(
-            name=wanted.name, size_gb=wanted.size_gb, kind=str(wanted.kind), location=location,
-            tags=self._tags(wanted.tags), policy=wanted.policy or "keep_detached",
-        )  # fmt: skip
+            name=wanted.name,
+            size_gb=wanted.size_gb,
+            kind=str(wanted.kind),
+            location=location,
+            tags=self._tags(wanted.tags),
+            policy=wanted.policy or "keep_detached",
+        )
 
     def _tags(self, pairs: Sequence[tuple[str, str]]) -> list[Tag]:
         return [Tag(id=self._core.chance.tag_id(key, value), key=key, value=value) for key, value in pairs]

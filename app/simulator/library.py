@@ -38,7 +38,7 @@ class Library:
 
     def newest_first(self) -> Sequence[NamedText]:
         """All of them."""
-        return sorted(reversed(self._shelf.values()), key=lambda item: item.created_ms, reverse=True)
+        return list(reversed(self._shelf.values()))
 
     def delete(self, item_ids: Sequence[str]) -> None:
         """Delete all or, if one is unknown, none. Raises: 404."""

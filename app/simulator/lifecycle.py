@@ -9,10 +9,15 @@ from app.simulator.steer import Fate, GuestFate
 from app.simulator.volumes import Volumes
 
 _JOURNAL: dict[str, str] = {
-    Status.PROVISIONING: "provisioning", Status.VALIDATING: "validating", Status.RUNNING: "running",
-    Status.DELETING: "deleting", Status.ERROR: "error", Status.INSTALLATION_FAILED: "installation:failed",
-    Status.NO_CAPACITY: "error", Status.OFFLINE: "shutdown:complete",
-}  # fmt: skip
+    Status.PROVISIONING: "provisioning",
+    Status.VALIDATING: "validating",
+    Status.RUNNING: "running",
+    Status.DELETING: "deleting",
+    Status.ERROR: "error",
+    Status.INSTALLATION_FAILED: "installation:failed",
+    Status.NO_CAPACITY: "error",
+    Status.OFFLINE: "shutdown:complete",
+}
 _FAILED = frozenset({Status.ERROR, Status.INSTALLATION_FAILED})
 _GOING_OFFLINE, _GOING_UP = "offline", "running"
 
@@ -48,7 +53,7 @@ class Lifecycle:
                 if plan.fate is not Fate.STUCK_ORDERED:
                     self._next_in(instance, plan.ordered_ms)
             case Status.ORDERED if plan.fate is Fate.NO_CAPACITY:
-                self._give_up(instance)
+                self.give_up(instance)
             case Status.ORDERED:
                 self._provision(instance)
             case Status.PROVISIONING if plan.fate in {Fate.ERROR, Fate.INSTALLATION_FAILED}:
@@ -125,9 +130,12 @@ class Lifecycle:
         self._account.stop_meter(instance)
         self.capacity.release(instance)
         self._core.note(
-            instance.id, "delete:complete", instance.location, actor=instance.wish.actor if instance.wish else None,
+            instance.id,
+            "delete:complete",
+            instance.location,
+            actor=instance.wish.actor if instance.wish else None,
             reason="" if instance.wish else reason,
-        )  # fmt: skip
+        )
         for volume_id in list(instance.volume_ids):
             volume = self._core.state.volumes[volume_id]
             if to_trash:
@@ -147,9 +155,14 @@ class Lifecycle:
         self.become(instance, Status.PROVISIONING)
         if instance.os_volume_id is None:
             volume = self._volumes.create(
-                name=instance.os_volume_name, size_gb=instance.os_volume_gb, kind="NVMe",
-                location=instance.location, is_os=True, tags=instance.os_volume_tags, policy=instance.os_volume_policy,
-            )  # fmt: skip
+                name=instance.os_volume_name,
+                size_gb=instance.os_volume_gb,
+                kind="NVMe",
+                location=instance.location,
+                is_os=True,
+                tags=instance.os_volume_tags,
+                policy=instance.os_volume_policy,
+            )
             instance.os_volume_id = volume.id
             self._volumes.attach(volume, instance)
         self._core.time.schedule(plan.address_ms, EventKind.ADDRESS, instance.id, instance.generation)
@@ -173,7 +186,8 @@ class Lifecycle:
         if instance.plan.guest is not GuestFate.NEVER_JOINS:
             self._core.time.schedule(delay, EventKind.GUEST_READY, instance.id, instance.generation)
 
-    def _give_up(self, instance: InstanceRecord) -> None:
+    def give_up(self, instance: InstanceRecord) -> None:
+        """Into `no_capacity`: never placed, never charged, gone from the list after a while."""
         self.become(instance, Status.NO_CAPACITY, error="NO_CAPACITY")
         instance.ended_ms, instance.end_reason = self._core.now_ms, "no_capacity"
         self._account.stop_meter(instance, waive=True)

@@ -109,8 +109,18 @@ PROFILES: Mapping[str, Mapping[str, object]] = {
 }
 
 _FAMILIES = (
-    "B300", "B200", "H200", "H100", "A100", "A100-40", "V100", "RTXPRO6000", "L40S", "RTX6000ADA", "A6000",
-)  # fmt: skip
+    "B300",
+    "B200",
+    "H200",
+    "H100",
+    "A100",
+    "A100-40",
+    "V100",
+    "RTXPRO6000",
+    "L40S",
+    "RTX6000ADA",
+    "A6000",
+)
 
 
 def default_pools() -> dict[str, dict[str, int]]:

@@ -27,7 +27,8 @@ class GuestFate(StrEnum):
 class Steer:
     """How a fault bends one request inside the world; None or False leaves it alone.
 
-    `fail_items` makes so many ids of an action fail with 500, the last ones first. `evict_after_s` counts from creation.
+    `fail_items` makes so many ids of an action fail with 500, the last ones first; `pretend` answers success and does
+    nothing. `evict_after_s` counts from creation.
     """
 
     fate: Fate | None = None
@@ -38,6 +39,7 @@ class Steer:
     leave_os_volume: bool = False
     fail_items: int = 0
     sold_out: bool = False
+    pretend: bool = False
 
 
 NO_STEER = Steer()

@@ -1,16 +1,32 @@
 """Keeping a world on disk, so that it goes on where it stopped, even after a kill."""
 
-import json
 import os
 import threading
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Literal
+
+from pydantic import TypeAdapter, ValidationError
 
 from app.errors import ConfigurationError, Problem
+from app.simulator.records import WorldState
 from app.simulator.world import World
 
-_FORMAT = 1
+_FORMAT: Literal[1] = 1
 _INTERVAL_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Saved:
+    """What stands in the file."""
+
+    format: Literal[1]
+    written_at: datetime
+    world: WorldState
+
+
+_SAVED = TypeAdapter(_Saved)
 
 
 class StateFile:
@@ -40,17 +56,11 @@ class StateFile:
         except FileNotFoundError:
             return False
         try:
-            saved = json.loads(text)
-            if saved["format"] != _FORMAT:
-                raise KeyError("format")
-            written = datetime.fromisoformat(saved["written_at"])
-            world = json.dumps(saved["world"]).encode()
-        except (ValueError, KeyError, TypeError) as error:
-            problem = Problem(
-                source=str(self._path), line=None, path="", message=f"no world of this version ({error}); delete it"
-            )
-            raise ConfigurationError((problem,)) from error
-        self._world.restore(world, skipped=self._world.clock.now() - written)
+            saved = _SAVED.validate_json(text)
+        except ValidationError as error:
+            message = f"no world of version {_FORMAT}; delete it to begin anew"
+            raise ConfigurationError((Problem(source=str(self._path), line=None, path="", message=message),)) from error
+        self._world.adopt(saved.world, skipped=self._world.clock.now() - saved.written_at)
         return True
 
     def start(self) -> None:
@@ -91,11 +101,10 @@ class StateFile:
             revision = self._world.revision
             if revision == self._saved:
                 return
-            world = self._world.snapshot()
-            written = self._world.clock.now()
-        head = f'{{"format": {_FORMAT}, "written_at": "{written.isoformat()}", "world": '.encode()
+            saved = _Saved(format=_FORMAT, written_at=self._world.clock.now(), world=self._world.state)
+            text = _SAVED.dump_json(saved)
         temporary = self._path.with_suffix(f"{self._path.suffix}.tmp")
-        temporary.write_bytes(head + world + b"}\n")
+        temporary.write_bytes(text)
         os.replace(temporary, self._path)  # noqa: PTH105 - atomic, and says so
         with self._wanted:
             self._saved = revision

@@ -34,15 +34,30 @@ class Volumes:
         return found
 
     def create(
-        self, *, name: str, size_gb: int, kind: str, location: str, is_os: bool = False,
-        tags: Sequence[Tag] = (), policy: str = "keep_detached",
-    ) -> VolumeRecord:  # fmt: skip
+        self,
+        *,
+        name: str,
+        size_gb: int,
+        kind: str,
+        location: str,
+        is_os: bool = False,
+        tags: Sequence[Tag] = (),
+        policy: str = "keep_detached",
+    ) -> VolumeRecord:
         """A new, detached, billed volume. No quota is checked here."""
         volume = VolumeRecord(
-            id=self._core.new_id("volume"), name=name, size_gb=size_gb, type=kind, status=VolumeStatus.DETACHED,
-            location=location, created_ms=self._core.now_ms, is_os=is_os, tags=list(tags), policy=policy,
+            id=self._core.new_id("volume"),
+            name=name,
+            size_gb=size_gb,
+            type=kind,
+            status=VolumeStatus.DETACHED,
+            location=location,
+            created_ms=self._core.now_ms,
+            is_os=is_os,
+            tags=list(tags),
+            policy=policy,
             billed_from_ms=self._core.now_ms,
-        )  # fmt: skip
+        )
         self._core.state.volumes[volume.id] = volume
         self._core.note(volume.id, "create", location, kind="volume")
         return volume
@@ -194,9 +209,12 @@ class Volumes:
         self.check_quota(volume.size_gb)
         name = body.get("name")
         clone = self.create(
-            name=name if isinstance(name, str) else f"{volume.name}-clone", size_gb=volume.size_gb,
-            kind="NVMe" if volume.type == "HDD" else volume.type, location=volume.location, is_os=volume.is_os,
-        )  # fmt: skip
+            name=name if isinstance(name, str) else f"{volume.name}-clone",
+            size_gb=volume.size_gb,
+            kind="NVMe" if volume.type == "HDD" else volume.type,
+            location=volume.location,
+            is_os=volume.is_os,
+        )
         clone.status = VolumeStatus.CLONING
         delay = self._core.draw_ms(self._core.config.durations.cloning, "cloning", clone.id)
         self._core.time.schedule(delay, EventKind.DETACHED, clone.id, clone.generation)

@@ -7,6 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.clock import Clock, SystemClock
 from app.errors import ConfigurationError, Problem
+from app.simulator import presets
 from app.simulator.account import Account
 from app.simulator.admission import Admission
 from app.simulator.capacity import pool_key
@@ -14,6 +15,7 @@ from app.simulator.catalogue import Catalogue
 from app.simulator.chance import Chance
 from app.simulator.config import SimulatorConfig
 from app.simulator.core import Core, to_ms
+from app.simulator.fault_model import Fault, FaultRecord
 from app.simulator.instances import Instances
 from app.simulator.library import Library
 from app.simulator.lifecycle import Lifecycle
@@ -24,9 +26,8 @@ from app.simulator.records import (
     InstanceRecord,
     PoolRecord,
     Quotas,
-    Status,
     WorldState,
-)  # fmt: skip
+)
 from app.simulator.timeline import TimeLine
 from app.simulator.views import Views
 from app.simulator.volumes import Volumes
@@ -67,9 +68,12 @@ class World:
     def _blank(self, config: SimulatorConfig) -> WorldState:
         epoch_ms = to_ms(config.epoch(self.clock.now()).timestamp())
         return WorldState(
-            seed=config.seed, now_ms=epoch_ms, clock_mode=config.clock.mode.value, clock_factor=config.clock.factor,
+            seed=config.seed,
+            now_ms=epoch_ms,
+            clock_mode=config.clock.mode.value,
+            clock_factor=config.clock.factor,
             quotas=Quotas(**config.quotas.model_dump()),
-        )  # fmt: skip
+        )
 
     def _found(self) -> None:
         """What exists on the first day: stock, money, scripts, keys, and the first steps of everything that moves."""
@@ -81,6 +85,9 @@ class World:
         for seeds, shelf in ((config.scripts, self.scripts), (config.ssh_keys, self.keys)):
             for seed in seeds:
                 shelf.add(seed.name, seed.text, fixed_id=seed.id)
+        for name, probability in config.chances.requests.items():
+            for fault in presets.build(name, {"times": -1, "probability": probability}):
+                self.add_fault(fault)
         self.account.schedule_storage_bill()
         if config.price_walk:
             time.schedule(to_ms(config.prices.step_s), EventKind.PRICE_STEP)
@@ -102,6 +109,12 @@ class World:
         self.state.pools[pool_key(family, location)] = PoolRecord(
             family=family, location=location, host_size=size, hosts=hosts, spot_reserve=sizes.spot_reserve
         )
+
+    def add_fault(self, fault: Fault) -> str:
+        """Put a fault in force, after those already there; returns its id."""
+        fault_id = f"fault-{self.core.ordinal('fault')}"
+        self.state.faults[fault_id] = FaultRecord(id=fault_id, fault=fault)
+        return fault_id
 
     def catch_up(self) -> int:
         """Let everything happen that is due by now; returns how many events that were."""
@@ -138,8 +151,8 @@ class World:
         """The whole world as JSON."""
         return _STATE.dump_json(self.state)
 
-    def restore(self, snapshot: bytes, *, skipped: timedelta = timedelta()) -> None:
-        """Become the world of a snapshot, `skipped` later in real time.
+    def restore(self, snapshot: bytes) -> None:
+        """Become the world of a snapshot.
 
         Raises:
             ConfigurationError: it is no snapshot.
@@ -149,6 +162,10 @@ class World:
         except ValidationError as error:
             problem = Problem(source="snapshot", line=None, path="", message=str(error).splitlines()[0])
             raise ConfigurationError((problem,)) from error
+        self.adopt(state)
+
+    def adopt(self, state: WorldState, *, skipped: timedelta = timedelta()) -> None:
+        """Go on from a state, `skipped` later in real time: a real clock has gone on meanwhile, another one not."""
         self._build(self.config, state)
         if state.clock_mode == "real" and skipped > timedelta():
             self.core.time.advance(to_ms(skipped.total_seconds()))
@@ -168,7 +185,7 @@ class World:
             case EventKind.STORAGE_BILL:
                 self.account.settle_storage()
                 self.account.schedule_storage_bill()
-                self._check_balance()
+                self.check_balance()
             case EventKind.PRICE_STEP:
                 self._price_step()
             case EventKind.CAPACITY_STEP:
@@ -195,9 +212,9 @@ class World:
             instance.hidden = False
         elif instance.meter.stopped_ms is None and instance.meter.bought == event.generation:
             self.account.buy_slice(instance)
-            self._check_balance()
+            self.check_balance()
 
-    def _check_balance(self) -> None:
+    def check_balance(self) -> None:
         """At zero the platform discontinues every instance and puts every volume into the trash."""
         if self.state.account.balance_micro > 0:
             return
@@ -215,8 +232,3 @@ class World:
                 if item is not None and instance.meter.stopped_ms is None:
                     self.account.reprice(instance, item.price_micro(spot=instance.is_spot))
         self.core.time.schedule(to_ms(self.config.prices.step_s), EventKind.PRICE_STEP)
-
-
-def is_listed(instance: InstanceRecord) -> bool:
-    """Whether GET /instances shows it."""
-    return instance.status != Status.DISCONTINUED and not instance.hidden
