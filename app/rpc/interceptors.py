@@ -1,5 +1,7 @@
 """The edge of every RPC: correlation id, gate, deadline, errors, logs, metrics. Handlers hold nothing of it."""
 
+from __future__ import annotations  # gRPC's generic types exist for the type checker alone
+
 import contextvars
 from collections.abc import Callable
 from dataclasses import dataclass

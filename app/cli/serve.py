@@ -1,0 +1,114 @@
+"""`serve`: the provider itself."""
+
+import os
+import signal
+import sys
+import threading
+from importlib.metadata import version as version_of
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from app.bootstrap import DISTRIBUTION, App, embedded_simulator, wait_until_serving
+from app.config.load import LoadedConfig, Overrides, load
+from app.config.values import Refused, address
+from app.errors import ConfigurationError, Problem, ProviderError
+from app.log import get_logger, set_up_logging
+from app.simulator.http import Simulator
+
+_SIMULATOR_STATE = "simulator.json"
+_log = get_logger()
+
+ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")]
+PortOption = Annotated[int | None, typer.Option(help="gRPC port, in place of the configuration's.")]
+HttpPortOption = Annotated[int | None, typer.Option(help="HTTP port, in place of the configuration's.")]
+DatabaseOption = Annotated[str | None, typer.Option(help="Database file, in place of the configuration's.")]
+LevelOption = Annotated[str | None, typer.Option(help="debug, info, warning or error.")]
+SimulatorOption = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Start the simulated cloud there and use it instead of Verda."),
+]
+
+
+def print_version(wanted: bool) -> None:  # noqa: FBT001 - what Typer calls back with
+    """`--version`."""
+    if wanted:
+        typer.echo(f"{DISTRIBUTION} {version_of(DISTRIBUTION)}")
+        raise typer.Exit
+
+
+def serve(
+    *,
+    config: ConfigOption = Path("config.yaml"),
+    port: PortOption = None,
+    http_port: HttpPortOption = None,
+    database: DatabaseOption = None,
+    log_level: LevelOption = None,
+    with_simulator: SimulatorOption = None,
+) -> None:
+    """Serve Cluster Autoscaler until told to stop (SIGINT or SIGTERM; a second one exits at once)."""
+    overrides = Overrides(port=port, http_port=http_port, database=database, log_level=log_level)
+    loaded = load(config, environ=os.environ, overrides=overrides)
+    set_up_logging(loaded.config.logging.level, loaded.config.logging.format)
+    for warning in loaded.warnings:
+        _log.warning("configuration", where=f"{warning.source}:{warning.line}", path=warning.path, what=warning.message)
+    stop = stop_on_signals()
+    simulator = _simulator(with_simulator, loaded)
+    try:
+        if simulator is not None:
+            simulator.start()
+        _run(App(loaded, simulator=simulator), loaded, stop)
+    finally:
+        if simulator is not None:
+            simulator.stop()
+
+
+def _run(app: App, loaded: LoadedConfig, stop: threading.Event) -> None:
+    app.start()
+    try:
+        if wait_until_serving(app, stop):
+            typer.echo(ready_line(app, loaded))
+            sys.stdout.flush()
+            stop.wait()
+    finally:
+        app.stop()
+
+
+def ready_line(app: App, loaded: LoadedConfig) -> str:
+    """What a person sees once, and where to look next."""
+    config = loaded.config
+    return (
+        f"ready: gRPC {config.listen}, http://{config.http.listen}/readyz, cloud: {app.backend}. "
+        f"Try: verda-cloud-provider status --database {config.database}"
+    )
+
+
+def _simulator(where: str | None, loaded: LoadedConfig) -> Simulator | None:
+    if where is None:
+        return None
+    try:
+        place = address(where)
+    except Refused as refused:
+        problem = Problem(source="command line", line=None, path="--with-simulator", message=f"{refused}, is {where!r}")
+        raise ConfigurationError((problem,)) from refused
+    state = Path(loaded.config.database).with_name(_SIMULATOR_STATE)
+    try:
+        return embedded_simulator(place.host, place.port, state)
+    except OSError as error:
+        raise ProviderError(f"the simulator cannot listen on {where}: {error.strerror}") from error
+
+
+def stop_on_signals() -> threading.Event:
+    """An event set by the first SIGINT or SIGTERM; the second ends the process at once, which the log survives."""
+    stop = threading.Event()
+
+    def _handle(number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+
+    signal.signal(signal.SIGINT, _handle)
+    signal.signal(signal.SIGTERM, _handle)
+    return stop

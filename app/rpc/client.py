@@ -1,0 +1,84 @@
+"""A client of the provider service, for the demonstration, examples and tests. It asks what Cluster Autoscaler asks."""
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+import grpc
+
+from app.errors import ProviderError
+from app.rpc.gen import externalgrpc_pb2 as pb
+from app.rpc.gen.externalgrpc_pb2_grpc import CloudProviderStub
+
+
+class CallFailed(ProviderError):
+    """The provider refused or could not be reached; `status` is the name of the gRPC status."""
+
+    def __init__(self, method: str, error: grpc.RpcError) -> None:
+        code = error.code() if isinstance(error, grpc.Call) else grpc.StatusCode.UNKNOWN
+        words = error.details() if isinstance(error, grpc.Call) else str(error)
+        super().__init__(f"{method}: {code.name}: {words}", method=method)
+        self.status = code.name
+
+
+class Client:
+    """One plain-text connection. Every call has the autoscaler's own deadline of five seconds unless told otherwise.
+
+    Raises:
+        CallFailed: from every method, when the answer is not OK.
+    """
+
+    def __init__(self, address: str, timeout_s: float = 5.0) -> None:
+        self._channel = grpc.insecure_channel(address)
+        self._stub = CloudProviderStub(self._channel)  # type: ignore[no-untyped-call] # generated without types
+        self._timeout_s = timeout_s
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._channel.close()
+
+    def _call(self, method: str, request: object) -> object:
+        try:
+            answer: object = getattr(self._stub, method)(request, timeout=self._timeout_s)
+        except grpc.RpcError as error:
+            raise CallFailed(method, error) from error
+        return answer
+
+    def node_groups(self) -> Sequence[pb.NodeGroup]:
+        """Every served group."""
+        answer = self._call("NodeGroups", pb.NodeGroupsRequest())
+        assert isinstance(answer, pb.NodeGroupsResponse)  # noqa: S101 - what the stub returns
+        return answer.nodeGroups
+
+    def target_size(self, node_group: str) -> int:
+        """How many nodes a group should have."""
+        answer = self._call("NodeGroupTargetSize", pb.NodeGroupTargetSizeRequest(id=node_group))
+        assert isinstance(answer, pb.NodeGroupTargetSizeResponse)  # noqa: S101 - likewise
+        return answer.targetSize
+
+    def instances(self, node_group: str) -> Sequence[pb.Instance]:
+        """Every listed instance of a group."""
+        answer = self._call("NodeGroupNodes", pb.NodeGroupNodesRequest(id=node_group))
+        assert isinstance(answer, pb.NodeGroupNodesResponse)  # noqa: S101 - likewise
+        return answer.instances
+
+    def increase_size(self, node_group: str, delta: int) -> None:
+        """Ask for more nodes."""
+        self._call("NodeGroupIncreaseSize", pb.NodeGroupIncreaseSizeRequest(id=node_group, delta=delta))
+
+    def decrease_target_size(self, node_group: str, delta: int) -> None:
+        """Release wishes; `delta` is negative."""
+        self._call("NodeGroupDecreaseTargetSize", pb.NodeGroupDecreaseTargetSizeRequest(id=node_group, delta=delta))
+
+    def delete_nodes(self, node_group: str, provider_ids: Sequence[str]) -> None:
+        """Give instances back, named as the autoscaler names machines that never registered."""
+        nodes = [pb.ExternalGrpcNode(providerID=provider_id, name=provider_id) for provider_id in provider_ids]
+        self._call("NodeGroupDeleteNodes", pb.NodeGroupDeleteNodesRequest(id=node_group, nodes=nodes))
