@@ -133,7 +133,7 @@ def _adopted(machine: Machine, name: str, node_group: str, books: Books) -> Iter
     state = {Phase.RUNNING: InstanceState.RUNNING, Phase.STOPPED: InstanceState.STOPPED}.get(
         phase_of(machine.status), InstanceState.PROVISIONING
     )
-    yield _seen(name, node_group, machine, state)
+    yield _seen(name, node_group, machine, state, f"the cloud says {machine.status}")
 
 
 def _groups_first(events: Sequence[Event], books: Books) -> Iterable[Event]:
@@ -170,9 +170,10 @@ def _newborn(command: ObserveMachines, books: Books) -> Iterable[Event]:
 
 def _observed(instance: Instance, machine: Machine) -> Iterable[Event]:
     phase = phase_of(machine.status)
-    event = _seen(instance.name, instance.node_group, machine, _next_state(instance, phase))
-    if _says_something_new(instance, event):
-        yield event
+    state = _next_state(instance, phase)
+    news = _news(instance, machine, state)
+    if news:
+        yield _seen(instance.name, instance.node_group, machine, state, news)
     if instance.state is not InstanceState.PROVISIONING:
         return
     if phase is Phase.NO_CAPACITY:
@@ -192,12 +193,13 @@ def _next_state(instance: Instance, phase: Phase) -> InstanceState:
     return instance.state
 
 
-def _seen(name: str, node_group: str, machine: Machine, state: InstanceState) -> InstanceStateObserved:
+def _seen(name: str, node_group: str, machine: Machine, state: InstanceState, news: str) -> InstanceStateObserved:
     return InstanceStateObserved(
         instance=name,
         node_group=node_group,
         status=machine.status,
         state=state,
+        news=news,
         contract=machine.contract,
         location=machine.location,
         price_per_hour=machine.price_per_hour,
@@ -208,18 +210,24 @@ def _seen(name: str, node_group: str, machine: Machine, state: InstanceState) ->
     )
 
 
-def _says_something_new(instance: Instance, event: InstanceStateObserved) -> bool:
-    if (instance.machine_status, instance.state) != (event.status, event.state):
-        return True
-    pairs = (
-        (event.contract, instance.contract),
-        (event.location, instance.location),
-        (event.price_per_hour, instance.price_per_hour),
-        (event.ip, instance.ip),
-        (event.os_volume_id, instance.os_volume_id),
-        (event.volume_ids or None, instance.volume_ids),
+def _news(instance: Instance, machine: Machine, state: InstanceState) -> str:
+    """What the machine shows that the books do not have yet, in words; empty if nothing."""
+    pairs: tuple[tuple[str, object, object], ...] = (
+        ("contract", machine.contract, instance.contract),
+        ("location", machine.location, instance.location),
+        ("price", machine.price_per_hour, instance.price_per_hour),
+        ("address", machine.ip, instance.ip),
+        ("OS volume", machine.os_volume_id, instance.os_volume_id),
+        ("volumes", machine.volume_ids or None, instance.volume_ids),
     )
-    return any(seen is not None and seen != known for seen, known in pairs)
+    words = [f"{name} {_plain(seen)}" for name, seen, known in pairs if seen is not None and seen != known]
+    if (instance.machine_status, instance.state) != (machine.status, state):
+        words.insert(0, f"the cloud says {machine.status}")
+    return ", ".join(words)
+
+
+def _plain(value: object) -> str:
+    return " ".join(str(item) for item in value) if isinstance(value, tuple) else str(value)
 
 
 def _failed(instance: Instance, error_class: ErrorClass, code: FailureCode, status: str) -> CreateFailed:
@@ -254,9 +262,9 @@ def readopt(command: Readopt, books: Books) -> Decision:
 
 
 def absent(books: Books, machines: Iterable[Machine], before: datetime, grace: timedelta) -> tuple[Instance, ...]:
-    """Instances whose machine this listing, taken at `before`, lacks; newcomers within `grace` are not expected yet.
+    """Instances whose machine this listing, taken at `before`, lacks.
 
-    Failed ones are left out: they stay listed until the autoscaler deletes them, whatever their machine does.
+    A machine that no listing has shown yet is expected only `grace` after its creation, because lists lag. Failed ones are left out: they stay listed until the autoscaler deletes them, whatever their machine does.
     """
     present = {machine.instance_id for machine in machines if phase_of(machine.status) is not Phase.ENDED}
     return tuple(
@@ -265,7 +273,7 @@ def absent(books: Books, machines: Iterable[Machine], before: datetime, grace: t
         if instance.instance_id is not None
         and instance.instance_id not in present
         and instance.state is not InstanceState.FAILED
-        and (instance.delete_attempt > 0 or (instance.created_at or before) + grace <= before)
+        and (instance.machine_status is not None or (instance.created_at or before) + grace <= before)
     )
 
 

@@ -142,12 +142,16 @@ class CreateFailed(InstanceEvent):
 
 
 class InstanceStateObserved(InstanceEvent):
-    """The cloud shows something new of the machine. `status` is the cloud's own word, `state` ours."""
+    """The cloud shows something new of the machine: `news` in words.
+
+    `status` is the cloud's own word, `state` ours; the other fields are what the cloud shows now, None where nothing.
+    """
 
     type: ClassVar[str] = "instance.state-observed"
-    words: ClassVar[str] = "{instance} is {state} (the cloud says {status})"
+    words: ClassVar[str] = "{instance} is {state}: {news}"
     status: str
     state: InstanceState
+    news: str
     contract: Contract | None
     location: str | None
     price_per_hour: Decimal | None
