@@ -31,6 +31,8 @@ LONGEST_PAUSE = timedelta(minutes=10)
 SAME_WINDOW_S = 2.0
 # How often routine calls look again whether the urgent ones have gone first.
 COURTESY_S = 0.05
+# A wait that is lost in rounding would be repeated for ever.
+SHORTEST_WAIT_S = 0.001
 MOST_IDLE_GATES = 1000
 
 
@@ -133,7 +135,7 @@ class RateLimiter:
                         code="rate_limit_reached",
                         retry_after=timedelta(seconds=delay_s),
                     )
-                self._wait(delay_s)
+                self._wait(max(delay_s, SHORTEST_WAIT_S))
         finally:
             with self._lock:
                 self._urgent_waiting -= counted

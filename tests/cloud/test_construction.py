@@ -33,18 +33,21 @@ def test_a_trailing_slash_of_the_base_url_does_not_reach_the_wire(toy: Toy, make
 
 @pytest.mark.parametrize("base_url", ["", "api.verda.com/v1", "ftp://api.verda.com/v1", "https:///v1"])
 def test_a_base_url_that_cannot_work_is_refused(base_url: str) -> None:
+    """Better at start than as a network failure that looks temporary."""
     with pytest.raises(ValueError, match="base URL"):
         VerdaCloud(base_url=base_url, client_id="client", client_secret=SECRET)
 
 
 @pytest.mark.parametrize(("client_id", "secret"), [("", SECRET), ("client", "")])
 def test_missing_credentials_are_refused(client_id: str, secret: str) -> None:
+    """Without them every call would fail as if the API refused us."""
     with pytest.raises(ValueError, match="client id and a client secret"):
         VerdaCloud(client_id=client_id, client_secret=secret)
 
 
 @pytest.mark.parametrize("share", [0.0, -1.0, 1.01])
 def test_a_share_of_the_rate_limit_that_makes_no_sense_is_refused(share: float) -> None:
+    """None at all would stop everything, more than all would break the limit."""
     with pytest.raises(ValueError, match="share"):
         VerdaCloud(client_id="client", client_secret=SECRET, limits=Limits(rate_share=share))
 
@@ -62,10 +65,12 @@ def test_it_is_the_official_sdk_and_the_port() -> None:
 
 
 def test_the_backend_says_when_it_is_a_simulator(make_cloud: MakeCloud) -> None:
+    """Nobody should ever wonder which one is real."""
     assert make_cloud(backend="simulator").backend == "simulator"
 
 
 def test_the_installed_sdk_is_the_one_relied_on() -> None:
+    """The lock file and this code agree."""
     check_sdk()
 
 
@@ -84,6 +89,7 @@ def test_a_changed_sdk_is_named_with_its_version_and_every_difference() -> None:
 
 
 def test_no_repr_shows_the_secret(make_cloud: MakeCloud) -> None:
+    """Reprs end in logs and tracebacks."""
     cloud = make_cloud()
     things: list[object] = [cloud, cloud._client, cloud._http, cloud._client._authentication, cloud._transport]
     for thing in things:
@@ -129,6 +135,7 @@ def test_cookies_are_not_kept(toy: Toy, make_cloud: MakeCloud) -> None:
 
 
 def test_a_kept_connection_that_the_server_closed_is_replaced(toy: Toy, make_cloud: MakeCloud) -> None:
+    """Servers drop idle connections all the time."""
     toy.on("GET", "/instances", ok([], Connection="close"), ok([]))
     cloud = make_cloud()
     cloud.list_instances()
@@ -137,6 +144,7 @@ def test_a_kept_connection_that_the_server_closed_is_replaced(toy: Toy, make_clo
 
 
 def test_every_call_is_reported(toy: Toy, make_cloud: MakeCloud) -> None:
+    """Metrics and logs hang on this."""
     reports: list[CallReport] = []
     toy.on("GET", "/instances", ok([]), ok({}), ok("x", 418))
     cloud = make_cloud(observer=reports.append)
@@ -163,6 +171,7 @@ def test_an_observer_that_fails_does_not_cost_us_the_answer(toy: Toy, make_cloud
 
 
 def test_many_threads_share_one_client(toy: Toy, make_cloud: MakeCloud, caplog: pytest.LogCaptureFixture) -> None:
+    """Jobs run side by side; they share the token, and no connection is thrown away with a warning."""
     toy.on("GET", "/instances", ok([instance()]))
     cloud = make_cloud(timeout=timedelta(seconds=5))
     found: list[int] = []

@@ -24,10 +24,12 @@ from .toy import (
     deaf_port,
     drip,
     error,
+    garbage,
     grant,
     hang,
     html,
     later,
+    nothing,
     ok,
     raw,
     reset,
@@ -45,7 +47,7 @@ JUDGED: dict[str, tuple[Reply, type[CloudError], str, int | None]] = {
     "not found": (error(404, "not_found", "No such type"), Rejected, "not_found", 404),
     "refusal without code": (ok({"message": "no"}, 400), Rejected, "http_400", 400),
     "refusal without message": (ok({"code": "invalid_request"}, 400), Rejected, "invalid_request", 400),
-    "throttled": (error(429, "rate_limit_exceeded", "Slow down", Retry_After="7"), Throttled, "rate_limit_exceeded", 429),
+    "throttled": (error(429, "rate_limit_exceeded", "Slow down"), Throttled, "rate_limit_exceeded", 429),
     "throttled, short text": (raw(b"Rate limit!", 429, Retry_After="7"), Throttled, "rate_limit_exceeded", 429),
     "throttled, page": (html(429), Throttled, "rate_limit_exceeded", 429),
     "throttled, cut body": (cut(b"Rate", 11, 429), Throttled, "rate_limit_exceeded", 429),
@@ -75,17 +77,15 @@ JUDGED: dict[str, tuple[Reply, type[CloudError], str, int | None]] = {
     "hang": (hang, OutcomeUnknown, "timeout", None),
     "close": (close, OutcomeUnknown, "connection_lost", None),
     "reset": (reset, OutcomeUnknown, "connection_lost", None),
-    "not HTTP": (lambda handler: (handler.wfile.write(b"garbage\r\n\r\n"), close(handler))[0], OutcomeUnknown,
-                 "connection_lost", None),
-    "dripping head": (drip(b"HTTP/1.1 2", b"02 Accepted\r\n" + b"X-Slow: yes\r\n" * 50), OutcomeUnknown, "timeout", None),
+    "not HTTP": (garbage, OutcomeUnknown, "connection_lost", None),
+    "dripping head": (drip(b"HTTP/1.1 2", b"02 Accepted\r\n" + b"X: y\r\n" * 50), OutcomeUnknown, "timeout", None),
     "dripping body": (drip(HEAD + b"Content-Length: 500\r\n\r\n", b" " * 500), OutcomeUnknown, "timeout", 202),
     "hanging body": (drip(HEAD + b"Content-Length: 36\r\n\r\n", b" ", 5.0), OutcomeUnknown, "timeout", 202),
     "id cut short, length known": (cut(INSTANCE[:9].encode(), 36, 202), OutcomeUnknown, "answer_cut_short", 202),
     "id cut short, length unknown": (cut(INSTANCE[:9].encode(), None, 202), OutcomeUnknown, "unreadable_answer", 202),
-    "id in broken compression": (raw(b"not gzip", 202, Content_Encoding="gzip"), OutcomeUnknown, "answer_cut_short", 202),
+    "id badly packed": (raw(b"not gzip", 202, Content_Encoding="gzip"), OutcomeUnknown, "answer_cut_short", 202),
     "no id": (raw(b"", 202), OutcomeUnknown, "unreadable_answer", 202),
-    "no content": (lambda handler: handler.wfile.write(b"HTTP/1.1 204 No Content\r\n\r\n"), OutcomeUnknown,
-                   "unreadable_answer", 204),
+    "no content": (nothing, OutcomeUnknown, "unreadable_answer", 204),
     "null id": (ok(None, 202), OutcomeUnknown, "unreadable_answer", 202),
     "id of another shape": (raw(b"i-0123456789", 202), OutcomeUnknown, "unreadable_answer", 202),
     "two ids": (raw(f"{INSTANCE} {INSTANCE}".encode(), 202), OutcomeUnknown, "unreadable_answer", 202),
@@ -102,7 +102,7 @@ def test_an_order_that_did_not_succeed(
     """Whatever happens there is one POST and no look-up: the SDK's own look-up loses the ids of paid machines."""
     toy.on("POST", "/instances", reply)
     with pytest.raises(CloudError) as raised:
-        make_cloud(timeout=timedelta(seconds=0.4)).create_instance(ORDER)
+        make_cloud(timeout=timedelta(seconds=0.4 if code == "timeout" else 5)).create_instance(ORDER)
     assert (type(raised.value), raised.value.code, raised.value.status) == (outcome, code, status)
     assert len(toy.seen("POST", "/instances")) == 1
     assert {(seen.method, seen.path) for seen in toy.all_seen} == {
@@ -129,11 +129,13 @@ IDS = {
 
 @pytest.mark.parametrize("reply", IDS.values(), ids=IDS.keys())
 def test_an_id_is_found_in_every_form(toy: Toy, cloud: VerdaCloud, reply: Reply) -> None:
+    """Documented quoted, sent plain, seen as an object: an id not understood is a machine paid for and not known."""
     toy.on("POST", "/instances", reply)
     assert cloud.create_instance(ORDER) == INSTANCE
 
 
 def test_retry_after_is_handed_on(toy: Toy, cloud: VerdaCloud) -> None:
+    """Whoever schedules the next attempt needs it."""
     toy.on("POST", "/instances", raw(b"Rate limit!", 429, Retry_After="7"))
     with pytest.raises(Throttled) as raised:
         cloud.create_instance(ORDER)
@@ -141,20 +143,24 @@ def test_retry_after_is_handed_on(toy: Toy, cloud: VerdaCloud) -> None:
 
 
 def test_a_refused_connection_proves_that_nothing_was_sent(make_cloud: MakeCloud) -> None:
+    """`requests` raises the same exception for a reset after sending."""
     _assert_not_sent(make_cloud(base_url=f"http://127.0.0.1:{closed_port()}/v1"), "connection_failed")
 
 
 def test_a_connection_that_is_never_made_proves_that_nothing_was_sent(make_cloud: MakeCloud) -> None:
+    """As with a firewall that drops packets."""
     with deaf_port() as port:
         options = {"base_url": f"http://127.0.0.1:{port}/v1", "connect_timeout": timedelta(seconds=0.2)}
         _assert_not_sent(make_cloud(**options), "connection_failed")
 
 
 def test_a_name_that_is_not_resolved_proves_that_nothing_was_sent(make_cloud: MakeCloud) -> None:
+    """As with a typing mistake or a dead name server."""
     _assert_not_sent(make_cloud(base_url=f"http://{'a' * 64}.invalid/v1"), "name_not_resolved")
 
 
 def test_a_failed_handshake_proves_that_nothing_was_sent(toy: Toy, make_cloud: MakeCloud) -> None:
+    """As with an unknown certificate authority."""
     _assert_not_sent(make_cloud(base_url=f"https://127.0.0.1:{toy.port}/v1"), "tls_failed")
     assert toy.all_seen == []
 
@@ -180,20 +186,22 @@ def test_the_deadline_holds_from_the_first_byte_to_the_last(toy: Toy, make_cloud
     started = cloud._clock.monotonic()
     with pytest.raises(OutcomeUnknown):
         cloud.list_instances()
-    assert cloud._clock.monotonic() - started < 0.6
+    assert cloud._clock.monotonic() - started < 2
 
 
 def test_silence_ends_a_call_before_its_deadline(toy: Toy, make_cloud: MakeCloud) -> None:
+    """A peer that is gone without a word is noticed sooner than a slow one."""
     cloud = make_cloud(timeout=timedelta(seconds=4), silence_timeout=timedelta(seconds=0.2))
     toy.on("GET", "/instances", hang)
     started = cloud._clock.monotonic()
     with pytest.raises(OutcomeUnknown) as raised:
         cloud.list_instances()
     assert raised.value.code == "timeout"
-    assert cloud._clock.monotonic() - started < 1
+    assert cloud._clock.monotonic() - started < 3
 
 
 def test_an_answer_without_end_is_not_read_to_its_end(toy: Toy, make_cloud: MakeCloud) -> None:
+    """Nobody's answer may fill our memory."""
     toy.on("GET", "/instances", raw(b"[" + b" " * 300_000 + b"]"))
     with pytest.raises(OutcomeUnknown) as raised:
         make_cloud(answer_bytes=100_000).list_instances()
@@ -260,6 +268,7 @@ def test_no_failure_passes_for_an_empty_answer(
 
 
 def test_the_apis_words_are_shown_in_one_short_line(toy: Toy, cloud: VerdaCloud) -> None:
+    """They end in terminals, logs and events."""
     toy.on("POST", "/instances", error(400, "bad\x1b[31m", "line\nbreak \x1b[31mred\x07 " + "x" * 1000))
     with pytest.raises(Rejected) as raised:
         cloud.create_instance(ORDER)
@@ -269,6 +278,7 @@ def test_the_apis_words_are_shown_in_one_short_line(toy: Toy, cloud: VerdaCloud)
 
 
 def test_secrets_that_the_api_repeats_are_taken_out(toy: Toy, cloud: VerdaCloud) -> None:
+    """Error messages like to quote what they complain about."""
     toy.on("POST", "/oauth2/token", grant("the-token"))
     toy.on("POST", "/instances", error(400, "invalid_request", f"token the-token of {SECRET} is odd"))
     with pytest.raises(Rejected) as raised:
@@ -278,6 +288,7 @@ def test_secrets_that_the_api_repeats_are_taken_out(toy: Toy, cloud: VerdaCloud)
 
 @pytest.mark.parametrize("instance_id", ["", "..", "a/b", "a b", "a?b", "a%2Fb", "a\nb"])
 def test_an_id_that_could_leave_its_path_is_not_sent(toy: Toy, cloud: VerdaCloud, instance_id: str) -> None:
+    """Deleting one thing must never turn into deleting another."""
     with pytest.raises(NotSent) as raised:
         cloud.get_instance(instance_id)
     assert raised.value.code == "invalid_path"

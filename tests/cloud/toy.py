@@ -75,12 +75,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def send(self, status: int, body: bytes, content_type: str = "application/json", **headers: str) -> None:
         """A complete answer in one piece; underscores in header names stand for hyphens."""
-        self.send_response(status)
-        for name, value in {"Content_Type": content_type, "Content_Length": str(len(body)), **headers}.items():
-            self.send_header(name.replace("_", "-"), value)
-        head = b"".join(self._headers_buffer)  # type: ignore[attr-defined]  # typeshed hides it
-        self._headers_buffer = []
-        self.wfile.write(head + b"\r\n" + body)
+        fields = {"Content_Type": content_type, "Content_Length": str(len(body)), **headers}
+        lines = [f"HTTP/1.1 {status} Whatever", *(f"{name.replace('_', '-')}: {fields[name]}" for name in fields)]
+        # In one write: two small ones on a kept connection cost 40 ms of delayed acknowledgement.
+        self.wfile.write("\r\n".join([*lines, "", ""]).encode() + body)
 
     def drop(self, *, reset: bool = False) -> None:
         """Close the connection, in good order or with a reset."""
@@ -172,13 +170,15 @@ class Toy:
 
 def grant(token: str, expires_in: object = 3600) -> Reply:
     """A successful login."""
-    return ok({
-        "access_token": token,
-        "refresh_token": "refresh",
-        "scope": "cloud-api-v1",
-        "token_type": "Bearer",
-        "expires_in": expires_in,
-    })
+    return ok(
+        {
+            "access_token": token,
+            "refresh_token": "refresh",
+            "scope": "cloud-api-v1",
+            "token_type": "Bearer",
+            "expires_in": expires_in,
+        }
+    )
 
 
 def ok(value: object, status: int = 200, **headers: str) -> Reply:
@@ -209,6 +209,17 @@ def needs_token(token: str, then: Reply) -> Reply:
         (then if good else error(401, "unauthorized_request", "Invalid token"))(handler)
 
     return reply
+
+
+def nothing(handler: Handler) -> None:
+    """204, which has no body."""
+    handler.wfile.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+
+def garbage(handler: Handler) -> None:
+    """Something that is not HTTP."""
+    handler.wfile.write(b"garbage\r\n\r\n")
+    handler.drop()
 
 
 def hang(handler: Handler) -> None:
@@ -272,7 +283,7 @@ def deaf_port() -> Iterator[int]:
         fillers = [socket.socket() for _ in range(4)]
         try:
             for filler in fillers:
-                filler.setblocking(False)  # noqa: FBT003 - the socket module's signature
+                filler.setblocking(False)
                 filler.connect_ex(("127.0.0.1", port))
             yield port
         finally:
