@@ -13,7 +13,7 @@ Path: TypeAlias = tuple[str | int, ...]
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _KEY_WITH_VALUE = re.compile(r"([^:=]{1,60}[:=]).+", re.DOTALL)
-_SECRET_WORD = re.compile(r"secret|token|passw|private key", re.IGNORECASE)
+_SECRET_LIKE = re.compile(r"secret|token|passw|private key|://[^/]*@", re.IGNORECASE)
 _SHOWN = 60
 
 
@@ -124,7 +124,7 @@ def shown_key(key: str) -> str:
 
 def shown_text(text: str) -> str:
     """Text in quotes, shortened, and not at all if it looks like a secret in the wrong place."""
-    if _SECRET_WORD.search(text) and not _PLAIN_KEY.fullmatch(text):
+    if _SECRET_LIKE.search(text) and not _PLAIN_KEY.fullmatch(text):
         return "text that is not shown here"
     shortened = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     return json.dumps(shortened, ensure_ascii=False)

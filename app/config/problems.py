@@ -1,9 +1,9 @@
 """From what the model refuses to what the operator reads: file, line, path, the value, the remedy."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from app.config import shape, suggest
 from app.config.draft import Draft, Path, Value, shown_key, shown_value
@@ -30,23 +30,50 @@ _SENTENCES: Mapping[str, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Refusal:
+    """One thing that the model refuses, in pydantic's terms, at a path of the draft."""
+
+    path: Path
+    type: str
+    message: str
+    context: Mapping[str, object]
+
+    @property
+    def refused(self) -> Refused | None:
+        """Our own words, if it was one of our rules."""
+        error = self.context.get("error")
+        return error if isinstance(error, Refused) else None
+
+    @property
+    def is_missing(self) -> bool:
+        """True if nothing is there to be refused."""
+        return self.type == "missing" or (self.refused is not None and self.refused.must == MISSING)
+
+
 def validate(draft: Draft, defaults: dict[str, Value] | None) -> Config | None:
     """Build the configuration, or note in the draft everything that the model refuses."""
-    refusals: list[tuple[Path, ErrorDetails]] = []
+    refusals: tuple[_Refusal, ...] = ()
     config = None
     if defaults is not None:
         try:
             GROUP_MODELS[kind_of(defaults)].model_validate(defaults)
         except ValidationError as error:
-            found = error.errors(include_url=False, include_input=False)
-            refusals += [((shape.DEFAULTS, *one["loc"]), one) for one in found if not _is_missing(one)]
+            refusals = tuple(one for one in _refusals(error, (shape.DEFAULTS,)) if not one.is_missing)
     try:
         config = Config.model_validate(draft.data)
     except ValidationError as error:
-        refusals += [(_path(one["loc"]), one) for one in error.errors(include_url=False, include_input=False)]
-    for path, refusal in refusals:
-        _translate(draft, path, refusal, defaults)
+        refusals += _refusals(error, ())
+    for refusal in refusals:
+        _translate(draft, refusal, defaults)
     return config
+
+
+def _refusals(error: ValidationError, root: Path) -> tuple[_Refusal, ...]:
+    return tuple(
+        _Refusal(path=root + _path(one["loc"]), type=one["type"], message=one["msg"], context=one.get("ctx", {}))
+        for one in error.errors(include_url=False, include_input=False)
+    )
 
 
 def in_file_order(problems: Iterable[Problem], source: str, secrets: Iterable[str]) -> tuple[Problem, ...]:
@@ -70,18 +97,8 @@ def _path(loc: tuple[int | str, ...]) -> Path:
     return loc
 
 
-def _is_missing(refusal: ErrorDetails) -> bool:
-    refused = _refused(refusal)
-    return refusal["type"] == "missing" or (refused is not None and refused.must == MISSING)
-
-
-def _refused(refusal: ErrorDetails) -> Refused | None:
-    error = refusal.get("ctx", {}).get("error")
-    return error if isinstance(error, Refused) else None
-
-
-def _translate(draft: Draft, path: Path, refusal: ErrorDetails, defaults: dict[str, Value] | None) -> None:
-    refused = _refused(refusal)
+def _translate(draft: Draft, refusal: _Refusal, defaults: dict[str, Value] | None) -> None:
+    path, refused = refusal.path, refusal.refused
     if refused is not None and refused.fields:
         blamed = _blamed(draft, path[:-1], refused)
         message = str(refused)
@@ -90,7 +107,7 @@ def _translate(draft: Draft, path: Path, refusal: ErrorDetails, defaults: dict[s
         message = _about_key(draft, blamed, refused)
     else:
         blamed = path
-        message = _about_value(draft, path, refusal, _value_at({**draft.data, shape.DEFAULTS: defaults}, path))
+        message = _about_value(draft, refusal, _value_at({**draft.data, shape.DEFAULTS: defaults}, path))
     if not draft.is_spoiled(blamed):
         draft.blame(blamed, message)
 
@@ -103,30 +120,29 @@ def _blamed(draft: Draft, section: Path, refused: Refused) -> Path:
     return (own + written + candidates)[0]
 
 
-def _about_value(draft: Draft, path: Path, refusal: ErrorDetails, value: Value) -> str:
+def _about_value(draft: Draft, refusal: _Refusal, value: Value) -> str:
     """`must be this, is that: remedy`."""
-    must, remedy = _sentence(path, refusal, value)
-    shown = "" if refusal["type"] in {"missing", "extra_forbidden"} else _shown(draft, path, value)
+    must, remedy = _sentence(refusal, value)
+    shown = "" if refusal.type in {"missing", "extra_forbidden"} else _shown(draft, refusal.path, value)
     return must + (f", is {shown}" if shown else "") + (f": {remedy}" if remedy else "")
 
 
-def _sentence(path: Path, refusal: ErrorDetails, value: Value) -> tuple[str, str]:
+def _sentence(refusal: _Refusal, value: Value) -> tuple[str, str]:
     """What the value must be, and the remedy."""
-    refused = _refused(refusal)
-    if refused is not None:
-        return refused.must, refused.remedy
-    match refusal["type"]:
+    if refusal.refused is not None:
+        return refusal.refused.must, refusal.refused.remedy
+    match refusal.type:
         case "missing":
-            field = shape.field_at(path)
+            field = shape.field_at(refusal.path)
             return "is missing", (field.description or "") if field is not None else ""
         case "extra_forbidden":
-            return "is not a known key", _meant(path)
+            return "is not a known key", _meant(refusal.path)
         case "literal_error":
-            return _one_of(shape.words(path), value)
+            return _one_of(shape.words(refusal.path), value)
         case kind if kind in _SENTENCES:
-            return _SENTENCES[kind].format(**refusal.get("ctx", {})), ""
+            return _SENTENCES[kind].format(**refusal.context), ""
         case _:
-            return "is not valid", refusal["msg"]
+            return "is not valid", refusal.message
 
 
 def _one_of(words: tuple[str, ...], value: Value) -> tuple[str, str]:
@@ -138,6 +154,8 @@ def _meant(path: Path) -> str:
     key, known = str(path[-1]), shape.known_keys(path[:-1])
     if shown_key(key) != key:
         return "a space is missing after the colon"
+    if key in known:
+        return "it belongs to the other kind of node group"
     close = suggest.nearest(key, known)
     if close is not None:
         return f"did you mean {close}?"

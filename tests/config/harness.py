@@ -59,13 +59,18 @@ class Desk:
         return [plain(problem) for problem in self.load(text, environ=environ).warnings]
 
 
-def refusal(attempt: Callable[[], object]) -> tuple[Problem, ...]:
-    """The problems an attempt ends with, none if it succeeds."""
+def outcome(attempt: Callable[[], LoadedConfig]) -> LoadedConfig | ConfigurationError:
+    """What an attempt ends with; any other exception is a failure of the test."""
     try:
-        attempt()
+        return attempt()
     except ConfigurationError as error:
-        return error.problems
-    return ()
+        return error
+
+
+def refusal(attempt: Callable[[], LoadedConfig]) -> tuple[Problem, ...]:
+    """The problems an attempt ends with, none if it succeeds."""
+    end = outcome(attempt)
+    return end.problems if isinstance(end, ConfigurationError) else ()
 
 
 def plain(problem: Problem) -> Told:
