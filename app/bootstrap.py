@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from app.clock import Clock, Ids, SystemClock, SystemIds
 from app.cloud.verda.calls import CallReport
@@ -79,11 +80,16 @@ def backend_of(config: Config, simulator: Simulator | None) -> Backend:
         message = "no credentials: set VERDA_CLIENT_ID and VERDA_CLIENT_SECRET, or say --with-simulator"
         raise ConfigurationError((Problem(source="environment", line=None, path="verda", message=message),))
     return Backend(
-        name="verda",
+        name="simulator" if _is_loopback(verda.base_url) else "verda",
         base_url=verda.base_url,
         client_id=verda.client_id,
         client_secret=verda.client_secret.get_secret_value(),
     )
+
+
+def _is_loopback(base_url: str) -> bool:
+    """Verda itself is never on this machine, so what listens here is a simulator."""
+    return (urlsplit(base_url).hostname or "") in {"127.0.0.1", "localhost", "::1"}
 
 
 class App:

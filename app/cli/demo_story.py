@@ -5,6 +5,14 @@ from collections import Counter
 from app.cli.demo_stage import DemoFailed, Stage
 from app.rpc.gen import externalgrpc_pb2 as pb
 
+SLOW_CREATES = {
+    "match": {"method": "POST", "path": "/v1/instances"},
+    "times": 2,
+    "phase": "after_commit",
+    "action": {"kind": "delay", "seconds": 8},
+}
+"""The next two orders are carried out at once and answered late."""
+
 _NAMES = {1: "Running", 2: "Creating", 3: "Deleting"}
 
 
@@ -18,7 +26,7 @@ def play(stage: Stage) -> None:
 
 
 def _say(stage: Stage, words: str) -> None:
-    stage.console.print(f"[bold cyan]▶[/] {words}")
+    stage.console.print(f"[bold cyan]▶[/] {words}", soft_wrap=True)
 
 
 def _states(stage: Stage, group: str) -> Counter[str]:
@@ -85,15 +93,17 @@ def _failures(stage: Stage, group: str) -> list[pb.Instance]:
 
 
 def die_in_the_middle(stage: Stage) -> None:
-    """Kill -9 while machines are being ordered: none is forgotten, none is bought twice."""
-    _say(stage, "IncreaseSize(gpu-workers, 2) and kill -9 of the provider in the middle of it")
+    """SIGKILL while the cloud has taken orders and not answered yet: none is forgotten, none is bought twice."""
+    _say(stage, "IncreaseSize(gpu-workers, 2), and kill -9 of the provider before the cloud has answered the orders")
+    stage.sim("POST", "/faults", SLOW_CREATES)
+    known = len(_alive(stage))
     stage.client.increase_size("gpu-workers", 2)
+    stage.until("both orders have reached the cloud", lambda: len(_alive(stage)) == known + 2)
     stage.kill_provider()
-    stage.console.print("    killed; starting again on the same database")
+    stage.console.print("    killed: two machines exist whose ids the provider never heard; starting again")
     stage.start_provider()
     _check(stage.client.target_size("gpu-workers") == 5, "the target size did not survive")  # noqa: PLR2004
     _show(stage, "gpu-workers")
-    # An order whose answer was lost is looked for before it is placed again, for a minute and a half at most.
     took = stage.until("five machines run", lambda: _all_running(stage, "gpu-workers", 5), timeout_s=30)
     stage.console.print(f"    all Running {took:.1f} s after the restart, none twice")
     _show(stage, "gpu-workers")

@@ -35,7 +35,8 @@ def compare(stage: Stage) -> list[str]:
     books = {row["instance"]: row["instance_id"] for row in rows}
     stage.console.print("\n[bold]Truth and books[/]:")
     for name in sorted(alive.keys() | books.keys()):
-        stage.console.print(f"  {name:<24} cloud {alive.get(name, '-'):<38} books {books.get(name) or '-'}")
+        line = f"  {name:<24} cloud {alive.get(name, '-'):<38} books {books.get(name) or '-'}"
+        stage.console.print(line, soft_wrap=True)
     volumes = [volume for volume in truth["volumes"] if volume.get("instance_id") not in set(alive.values())]
     stage.console.print(f"  volumes without a machine: {len(volumes)}, machines twice: {doubles}")
     differences = [

@@ -17,7 +17,7 @@ class CloudReachable(CloudEvent):
     """The cloud answered a listing, for the first time or after an outage."""
 
     type: ClassVar[str] = "cloud.reachable"
-    words: ClassVar[str] = "the cloud answers again ({backend})"
+    words: ClassVar[str] = "the cloud answers ({backend})"
     backend: str
 
 

@@ -264,7 +264,8 @@ def readopt(command: Readopt, books: Books) -> Decision:
 def absent(books: Books, machines: Iterable[Machine], before: datetime, grace: timedelta) -> tuple[Instance, ...]:
     """Instances whose machine this listing, taken at `before`, lacks.
 
-    A machine that no listing has shown yet is expected only `grace` after its creation, because lists lag. Failed ones are left out: they stay listed until the autoscaler deletes them, whatever their machine does.
+    A machine that no listing has shown yet is expected only `grace` after its creation, because lists lag. Failed ones
+    are left out: they stay listed until the autoscaler deletes them, whatever their machine does.
     """
     present = {machine.instance_id for machine in machines if phase_of(machine.status) is not Phase.ENDED}
     return tuple(
