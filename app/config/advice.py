@@ -7,29 +7,12 @@ from app.config import shape, values
 from app.config.draft import Draft, Path
 from app.config.groups import NodeGroup
 from app.config.kubernetes import is_reserved_label
-from app.config.merge import groups
 from app.config.model import Config
 from app.config.values import duration_text
 from app.domain.template import RESERVED_LABELS
 
 # Cluster Autoscaler's --max-node-provision-time, if nobody changed it.
 _AUTOSCALER_PATIENCE = timedelta(minutes=15)
-
-
-def refuse_gpu_labels(draft: Draft) -> None:
-    """Refuse the GPU label on CPU groups: its presence, whatever its value, makes the autoscaler wait for GPUs."""
-    label = draft.data.get("gpu_label") or Config.model_fields["gpu_label"].default
-    for name, group in groups(draft).items():
-        labels, instance_type = group.get("labels"), group.get("instance_type")
-        if not isinstance(labels, dict) or not isinstance(instance_type, str) or label not in labels:
-            continue
-        path = (shape.GROUPS, name, "labels", str(label))
-        if instance_type.startswith("CPU.") and not draft.is_spoiled(path):
-            draft.refuse(
-                path,
-                f"must not stand on a group without GPUs ({instance_type}), with any value: "
-                "Cluster Autoscaler would wait for a GPU that never comes; remove the label",
-            )
 
 
 def advise(draft: Draft, config: Config) -> None:

@@ -93,12 +93,12 @@ class NodeGroup(f.Section):
         default_factory=AutoscalingOptions, description="Cluster Autoscaler's options for this group."
     )
     create_timeout: f.Duration = Field(
-        default=timedelta(minutes=10), description="Without an instance after this long, its creation has failed."
+        default=timedelta(minutes=10), description="Wished for so long without an instance, its creation has failed."
     )
     provision_timeout: f.Duration = Field(
         default=timedelta(minutes=30),
         validate_default=True,
-        description="An instance that is not running after this long has failed.",
+        description="An instance that is not running so long after its creation has failed.",
     )
     stopped: Stopped = Field(default_factory=Stopped, description="What to do with machines that are switched off.")
     replace_lost: f.Truth = Field(
@@ -195,7 +195,7 @@ class NodeGroup(f.Section):
             creation, provision = duration_text(create_timeout), duration_text(provision_timeout)
             raise Refused(
                 f"create_timeout is {creation} and provision_timeout {provision}",
-                remedy="provision_timeout, which counts from the same moment, must be longer",
+                remedy="provision_timeout must be the longer one",
                 fields=(("provision_timeout",), ("create_timeout",)),
             )
         return provision_timeout

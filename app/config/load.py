@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 
-from app.config import advice, environment, merge, notyet, problems, shape, source
+from app.config import advice, crosschecks, environment, merge, notyet, problems, shape, source
 from app.config.draft import Draft, Path, Place
 from app.config.model import Config
 from app.config.values import Address, Refused, address, port_number
@@ -55,7 +55,7 @@ def load(
     notyet.refuse_not_yet(draft)
     merge.older_resources(draft)
     defaults = merge.defaults(draft)
-    advice.refuse_gpu_labels(draft)
+    crosschecks.refuse_gpu_labels(draft)
     config = problems.validate(draft, defaults)
     if config is None or draft.problems:
         raise ConfigurationError(problems.in_file_order(draft.problems, draft.source, secrets))

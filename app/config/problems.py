@@ -24,7 +24,6 @@ _SENTENCES: Mapping[str, str] = {
     "string_type": "must be text",
     "dict_type": "must be a mapping of keys and values",
     "model_type": "must be a mapping of keys and values",
-    "model_attributes_type": "must be a mapping of keys and values",
     "tuple_type": "must be a list",
     "too_short": "must not be empty",
 }
@@ -102,7 +101,7 @@ def _translate(draft: Draft, refusal: _Refusal, defaults: dict[str, Value] | Non
     if refused is not None and refused.fields:
         blamed = _blamed(draft, path[:-1], refused)
         message = str(refused)
-    elif path[-1:] == (_DICT_KEY,):
+    elif refused is not None and path[-1:] == (_DICT_KEY,):
         blamed = path[:-1]
         message = _about_key(draft, blamed, refused)
     else:
@@ -162,9 +161,7 @@ def _meant(path: Path) -> str:
     return f"known are {', '.join(known)}" if len(known) <= _FEW else "docs/configuration.md lists the known ones"
 
 
-def _about_key(draft: Draft, path: Path, refused: Refused | None) -> str:
-    if refused is None:
-        return "must be text"
+def _about_key(draft: Draft, path: Path, refused: Refused) -> str:
     if len(path) == 2 and path[0] == shape.GROUPS:  # noqa: PLR2004 - the group's name
         return f"{refused.must}: call it {_better_names(draft)[str(path[1])]}"
     return str(refused)

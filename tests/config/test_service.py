@@ -173,6 +173,12 @@ node_groups:
     ]
 
 
+def test_a_webhook_group_needs_machines(desk: Desk) -> None:
+    """An empty list is no better than none."""
+    told = desk.told("node_groups:\n  old:\n    kind: webhook\n    machines: []\n")
+    assert told[1:] == [(4, "node_groups.old.machines", "must not be empty, is a list")]
+
+
 def test_every_refused_key_has_its_test() -> None:
     """A line added to the table needs one here."""
     assert {*NOT_YET_SAMPLES, "node_groups.*.kind"} == set(NOT_YET)
