@@ -224,17 +224,17 @@ def _evolve_creation(
                     instance_type=instance.instance_type, location=instance.location, contract=instance.contract
                 )
                 closed = (*closed, rung)
-            return replace(
+            refused = replace(
                 instance,
                 state=InstanceState.REQUESTED if _wanted(instance) else instance.state,
                 closed_rungs=closed,
                 attempted_at=None,
                 unknown_since=None,
                 retry_at=event.retry_at,
-                error_class=event.error_class,
-                error_code=event.code,
-                error_message=event.message,
             )
+            if instance.error_class is ErrorClass.OUT_OF_RESOURCES and event.error_class is ErrorClass.OTHER:
+                return refused  # what another group may help against is not hidden by what came after it
+            return replace(refused, error_class=event.error_class, error_code=event.code, error_message=event.message)
         case CreateOutcomeUnknown():
             return replace(instance, unknown_since=instance.unknown_since or at)
         case CreateRuledOut():
