@@ -50,7 +50,11 @@ def upgrade() -> None:
     op.create_table(
         "events",
         sa.Column("position", sa.Integer, primary_key=True),
-        *_columns("stream type recorded_at actor correlation_id data hash", integers="version schema"),
+        *_columns("stream"),
+        *_columns("", integers="version"),
+        *_columns("type"),
+        *_columns("", integers="schema"),
+        *_columns("recorded_at actor correlation_id data hash"),
         sa.UniqueConstraint("stream", "version", name="uq_events_stream_version"),
         sa.CheckConstraint("version >= 1", name="ck_events_version"),
         sa.CheckConstraint("json_valid(data)", name="ck_events_data"),
