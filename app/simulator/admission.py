@@ -103,7 +103,8 @@ class Admission:
     def _quota(self, order: DeployOrder, item: TypeOnSale) -> None:
         quotas, alive = self._core.state.quotas, 0
         gpus = item.row.gpus
-        for instance in self._core.state.instances.values():
+        limited = quotas.instances is not None or quotas.gpus is not None
+        for instance in self._core.state.instances.values() if limited else ():
             if instance.status not in ENDED:
                 alive += 1
                 gpus += self._catalogue.row(instance.instance_type).gpus

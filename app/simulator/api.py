@@ -51,7 +51,7 @@ class Api:
 
     def admit(self, request: Request, found: Found | None) -> tuple[dict[str, str], Response | None]:
         """Check token and rate limit; returns headers for the answer, and the refusal if there is one."""
-        if found is not None and found.route.open:
+        if found is None or found.route.open:
             return {}, None
         try:
             self.tokens.require(request)

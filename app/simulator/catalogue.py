@@ -1,5 +1,6 @@
 """What can be bought: types with moving prices, images, locations, volume types."""
 
+import functools
 import math
 import uuid
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,21 @@ def significant(price: float) -> str:
 
 def _fixed_id(kind: str, name: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"https://api.verda.com/{kind}/{name}"))
+
+
+@functools.cache
+def hardware(row: TypeRow) -> Mapping[str, object]:
+    """The part of a type's and an instance's object that describes the machine."""
+    family = FAMILIES[row.family]
+    return {
+        "cpu": {"description": f"{row.cpus} CPU", "number_of_cores": row.cpus},
+        "gpu": {"description": f"{row.gpus}x {family.label}" if row.gpus else "", "number_of_gpus": row.gpus},
+        "gpu_memory": {
+            "description": f"{row.gpu_memory_gb}GB GPU RAM" if row.gpus else "",
+            "size_in_gigabytes": row.gpu_memory_gb,
+        },
+        "memory": {"description": f"{row.memory_gb}GB RAM", "size_in_gigabytes": row.memory_gb},
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,23 +124,16 @@ def type_document(item: TypeOnSale, currency: str = "usd") -> dict[str, object]:
     row, family = item.row, FAMILIES[item.row.family]
     rate = _EUR.get(currency, 1.0)
     price, spot = float(item.price) * rate, float(item.spot_price) * rate
-    gpu = f"{row.gpus}x {family.label}" if row.gpus else ""
     storage: dict[str, object] = {"description": "dynamic"}
     if row.fixed_storage_gb is not None:
         storage = {"description": f"{row.fixed_storage_gb}GB NVME", "size_in_gigabytes": row.fixed_storage_gb}
     return {
         "best_for": list(family.best_for),
-        "cpu": {"description": f"{row.cpus} CPU", "number_of_cores": row.cpus},
+        **hardware(row),
         "deploy_warning": family.deploy_warning,
         "description": "Dedicated Hardware Instance",
-        "gpu": {"description": gpu, "number_of_gpus": row.gpus},
-        "gpu_memory": {
-            "description": f"{row.gpu_memory_gb}GB GPU RAM" if row.gpus else "",
-            "size_in_gigabytes": row.gpu_memory_gb,
-        },
         "id": _fixed_id("instance-type", row.name),
         "instance_type": item.name,
-        "memory": {"description": f"{row.memory_gb}GB RAM", "size_in_gigabytes": row.memory_gb},
         "model": family.model,
         "name": family.label,
         "p2p": row.p2p,
@@ -142,6 +151,7 @@ def type_document(item: TypeOnSale, currency: str = "usd") -> dict[str, object]:
     }
 
 
+@functools.cache
 def image_name(image_type: str) -> str:
     """The display name: `ubuntu-24.04-cuda-12.8-open-docker` is `Ubuntu 24.04 + CUDA 12.8 Open + Docker`."""
     if not image_type.startswith("ubuntu-"):
@@ -158,6 +168,9 @@ def image_name(image_type: str) -> str:
 def image_id(image_type: str) -> str:
     """The image's UUID, which a create accepts as well as the name."""
     return _fixed_id("image", image_type)
+
+
+_BY_ID: Mapping[str, str] = MappingProxyType({image_id(name): name for name in IMAGES})
 
 
 def _category(image_type: str) -> str:
@@ -187,9 +200,7 @@ def image_documents(supported: tuple[str, ...] | None = None) -> list[dict[str, 
 
 def resolve_image(image: str) -> str | None:
     """The `image_type` meant by a name or a UUID."""
-    if image in IMAGES:
-        return image
-    return next((name for name in IMAGES if image_id(name) == image), None)
+    return image if image in _BY_ID.values() else _BY_ID.get(image)
 
 
 def location_documents() -> list[dict[str, object]]:

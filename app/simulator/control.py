@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from app.errors import ConfigurationError
 from app.simulator import acts, presets
@@ -73,7 +73,7 @@ class Control:
             raise not_found()
         except ApiError as error:
             return refusal(error)
-        except (ConfigurationError, ValidationError, re.error) as error:
+        except (ConfigurationError, ValueError, re.error) as error:
             return refusal(invalid(str(error)))
 
     def _check_key(self, request: Request) -> None:

@@ -1,7 +1,7 @@
 """What all parts of the world share: configuration, state, time and chance."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 
 from app.simulator.chance import Chance
 from app.simulator.config import Seconds, SimulatorConfig, Span
@@ -14,6 +14,7 @@ HUMAN_USER = "0b6c3f0e-51a2-4f43-8f0e-5eed00000002"
 """Another member of the project, who uses the console."""
 PROJECT = "9f0e5eed-0000-4000-8000-000000000001"
 
+_UNIX_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the zone is written as Z
 _JOURNAL_KEPT = 20_000
 
 
@@ -24,8 +25,7 @@ def to_ms(seconds: Seconds) -> int:
 
 def iso(at_ms: int) -> str:
     """An instant as the API writes it: ISO 8601, UTC, milliseconds, Z."""
-    moment = datetime.fromtimestamp(at_ms / 1000, UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1000:03d}Z"
+    return (_UNIX_EPOCH + timedelta(milliseconds=at_ms)).isoformat(timespec="milliseconds") + "Z"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """One request through the cloud: limits, faults, the world, and how the answer is delivered."""
 
+import contextlib
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from app.simulator.api import Api, Found
@@ -60,6 +61,7 @@ class Exchange:
     def __init__(self, world: World, *, gated: bool = True) -> None:
         self._world = world
         self._gated = gated
+        self._in_flight = 0
         self.start()
 
     def start(self) -> None:
@@ -68,8 +70,19 @@ class Exchange:
         self.faults = Faults(self._world)
         self.log: deque[RequestRow] = deque(maxlen=_LOG_KEPT)
         self.requests = 0
-        self.in_flight = 0
         self.max_in_flight = 0
+
+    @contextlib.contextmanager
+    def under_way(self) -> Iterator[None]:
+        """Counts a request as in flight for as long as it takes."""
+        with self._world.lock:
+            self._in_flight += 1
+            self.max_in_flight = max(self.max_in_flight, self._in_flight)
+        try:
+            yield
+        finally:
+            with self._world.lock:
+                self._in_flight -= 1
 
     def perform(self, request: Request, sleep: Sleep) -> Delivery:
         """Do a request. `sleep` is called without any lock held."""
@@ -78,17 +91,11 @@ class Exchange:
             world.catch_up()
             self.requests += 1
             number = self.requests
-            self.in_flight += 1
-            self.max_in_flight = max(self.max_in_flight, self.in_flight)
             found = self.api.find(request)
             self._count(request, found)
             struck = self.faults.pick(Phase.ACCEPT, request)
-        try:
-            early = self._strike_early(struck, sleep)
-            delivery, fault = (early, _name(struck)) if early else self._execute(request, found, sleep)
-        finally:
-            with world.lock:
-                self.in_flight -= 1
+        early = self._strike_early(struck, sleep)
+        delivery, fault = (early, _name(struck)) if early else self._execute(request, found, sleep)
         with world.lock:
             return self._close(number, request, found, delivery, fault or _name(struck))
 

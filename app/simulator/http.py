@@ -97,12 +97,13 @@ class Simulator:
     def _answer(self, request: Request) -> Delivery:
         if request.path.startswith("/_sim"):
             return Delivery(response=self._control.handle(request))
-        self._control.hold(request)
-        self._lag(request)
-        delivery = self.exchange.perform(request, self._server.sleep)
-        if self._store is not None and delivery.response.committed:
-            self._store.save_now()
-        return delivery
+        with self.exchange.under_way():
+            self._control.hold(request)
+            self._lag(request)
+            delivery = self.exchange.perform(request, self._server.sleep)
+            if self._store is not None and delivery.response.committed:
+                self._store.save_now()
+            return delivery
 
     def _lag(self, request: Request) -> None:
         """The time a real round trip takes, before anything happens; the later half is not modelled."""

@@ -25,10 +25,14 @@ class HttpServer:
     """Accepts connections on one address and answers requests through a function.
 
     One thread per connection, keep-alive, header and body in one send, TCP_NODELAY: two small writes on a kept
-    connection would cost 40 ms each through delayed acknowledgements.
+    connection would cost 40 ms each through delayed acknowledgements. `connections_opened` counts connections that
+    carried a request outside `uncounted`.
     """
 
-    def __init__(self, host: str, port: int, answer: Answer, date: Callable[[], str]) -> None:
+    def __init__(
+        self, host: str, port: int, answer: Answer, date: Callable[[], str], *, uncounted: str = "/_sim"
+    ) -> None:
+        self._uncounted = uncounted
         self._answer = answer
         self._date = date
         self._stopping = threading.Event()
@@ -40,7 +44,6 @@ class HttpServer:
         self.port: int = address[1]
         self.connections_opened = 0
         self._thread = threading.Thread(target=self._accept, name="simulator-accept", daemon=True)
-        self._down_until = threading.Event()
 
     def start(self) -> None:
         """Begin to accept."""
@@ -49,6 +52,9 @@ class HttpServer:
     def stop(self) -> None:
         """Stop accepting, break every connection, wait for the accepting thread."""
         self._stopping.set()
+        with self._lock, contextlib.suppress(OSError):
+            if self._listener is not None:
+                self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept at once where the system allows it
         self._thread.join(timeout=5)
         self._drop_all()
 
@@ -91,7 +97,6 @@ class HttpServer:
             except OSError:  # closed under us by go_down
                 continue
             with self._lock:
-                self.connections_opened += 1
                 self._connections.add(connection)
             threading.Thread(target=self._serve, args=(connection,), name="simulator-connection", daemon=True).start()
         with self._lock:
@@ -108,10 +113,17 @@ class HttpServer:
     def _serve(self, connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         reader = connection.makefile("rb")
+        counted = False
         try:
             while not self._stopping.is_set():
                 request = read_request(reader)
-                if request is None or not self._deliver(connection, request, self._answer(request)):
+                if request is None:
+                    return
+                if not counted and not request.path.startswith(self._uncounted):
+                    counted = True
+                    with self._lock:
+                        self.connections_opened += 1
+                if not self._deliver(connection, request, self._answer(request)):
                     return
         except OSError:  # the client went away, or a fault broke the connection
             return

@@ -1,7 +1,6 @@
 """How records look on the wire: the JSON objects of Verda's OpenAPI document."""
 
-from app.simulator.catalogue import Catalogue, image_name, resolve_image
-from app.simulator.catalogue_data import FAMILIES
+from app.simulator.catalogue import Catalogue, hardware, image_name, resolve_image
 from app.simulator.core import PROJECT, PROJECT_USER, Core
 from app.simulator.records import InstanceRecord, JournalRow, NamedText, Status, Tag, VolumeRecord
 
@@ -23,9 +22,6 @@ class Views:
         status = status or item.status
         early = status in _EARLY
         row = self._catalogue.row(item.instance_type)
-        family = FAMILIES[row.family]
-        gpu = f"{row.gpus}x {family.label}" if row.gpus else ""
-        gpu_memory = f"{row.gpu_memory_gb}GB GPU RAM" if row.gpus else ""
         document: dict[str, object] = {
             "id": item.id,
             "ip": None if early else item.ip,
@@ -47,10 +43,7 @@ class Views:
             "volume_ids": [] if early else list(item.volume_ids),
             "ssh_key_ids": list(item.ssh_key_ids),
             "startup_script_id": item.startup_script_id,
-            "cpu": {"description": f"{row.cpus} CPU", "number_of_cores": row.cpus},
-            "gpu": {"description": gpu, "number_of_gpus": row.gpus},
-            "gpu_memory": {"description": gpu_memory, "size_in_gigabytes": row.gpu_memory_gb},
-            "memory": {"description": f"{row.memory_gb}GB RAM", "size_in_gigabytes": row.memory_gb},
+            **hardware(row),
             "storage": {"description": f"{item.os_volume_gb}GB NVME"},
             "jupyter_token": None,
             "tags": tag_documents(item.tags),
