@@ -8,6 +8,7 @@ import pytest
 
 from app.cloud.verda import Limits, VerdaCloud
 
+from .contract import CONFIG, SIDES, Side
 from .toy import SECRET, Toy
 
 MakeCloud = Callable[..., VerdaCloud]
@@ -43,3 +44,17 @@ def make_cloud(toy: Toy) -> Iterator[MakeCloud]:
 def cloud(make_cloud: MakeCloud) -> VerdaCloud:
     """The usual client."""
     return make_cloud()
+
+
+@pytest.fixture(params=SIDES.values(), ids=list(SIDES))
+def side(request: pytest.FixtureRequest) -> Iterator[Side]:
+    """Either adapter."""
+    with request.param(CONFIG) as made:
+        yield made
+
+
+@pytest.fixture(params=SIDES.values(), ids=list(SIDES))
+def old_side(request: pytest.FixtureRequest) -> Iterator[Side]:
+    """Either adapter, with the API as it was before March 2026."""
+    with request.param({**CONFIG, "behaviour": {"repeat_delete": 403, "quoted_ids": True}}) as made:
+        yield made

@@ -119,6 +119,7 @@ def item(status_code: int, problem: object = None, instance_id: str = INSTANCE) 
 
 
 PROVISIONING = "Can't discontinue a provisioning instance"
+GOING = "Can't discontinue a deleting instance"
 GONE = "Can't discontinue a discontinued instance"
 
 ANSWERS: dict[str, tuple[Reply, DeletionResult, str, str]] = {
@@ -132,6 +133,7 @@ ANSWERS: dict[str, tuple[Reply, DeletionResult, str, str]] = {
     "unknown": (error(404, "not_found", "Instance not found"), ALREADY_GONE, "", ""),
     "gone, old servers": (error(403, "forbidden_action", GONE), ALREADY_GONE, "", ""),
     "gone, other words": (error(400, "invalid_request", "Instance already deleted"), ALREADY_GONE, "", ""),
+    "going, old servers": (error(403, "forbidden_action", GOING), ALREADY_GONE, "", ""),
     "provisioning": (error(403, "forbidden_action", PROVISIONING), REFUSED, "forbidden_action", PROVISIONING),
     "odd id": (error(400, "invalid_request", "Invalid instance id"), REFUSED, "invalid_request", "Invalid instance id"),
     "other path": (ok({"message": "no Route matched"}, 404), REFUSED, "http_404", "no Route matched"),

@@ -159,7 +159,7 @@ def instance_type(raw: Entry) -> InstanceType:
         memory_gb=_required(_gigabytes(raw, "memory"), "memory size", name),
         gpus=gpus,
         gpu_memory_gb=_required(gpu_memory, "GPU memory size", name),
-        gpu_name=(fields.text(raw.get("name")) or "") if gpus else "",
+        gpu_name=fields.text(raw.get("name")) or "",
         model=fields.text(raw.get("model")) or "",
         manufacturer=fields.text(raw.get("manufacturer")) or "",
         storage_gb=_gigabytes(raw, "storage"),

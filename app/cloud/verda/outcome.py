@@ -32,7 +32,7 @@ _REFUSALS = frozenset(
     }
 )
 _GONE = re.compile(
-    r"discontinue a (discontinued|deleted) instance|already (been )?(discontinued|deleted)", re.IGNORECASE
+    r"discontinue a (discontinued|deleted|deleting) instance|already (been )?(discontinued|deleted)", re.IGNORECASE
 )
 
 
