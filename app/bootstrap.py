@@ -144,7 +144,12 @@ class App:
             cause = Cause(actor="service", correlation_id=self._ids.token())
             ledger.execute(self._start_command(backend, host, pid), cause)
             cluster = self._config.cluster_name or ledger.books.installation.installation_id
-            configured = ApplyConfiguration(specs=to_specs(self._config), sha256=loaded.sha256, cluster_name=cluster)
+            configured = ApplyConfiguration(
+                specs=to_specs(self._config),
+                sha256=loaded.sha256,
+                cluster_name=cluster,
+                max_hourly_cost=self._config.max_hourly_cost,
+            )
             ledger.execute(configured, cause)
         except BaseException:
             ledger.close()

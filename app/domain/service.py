@@ -1,6 +1,7 @@
 """The installation itself: its identity, its starts, its configuration."""
 
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import ClassVar, assert_never
 
 from pydantic import NonNegativeInt, PositiveInt
@@ -38,6 +39,7 @@ class ConfigurationLoaded(ServiceEvent):
     sha256: str
     cluster_name: str
     node_groups: NonNegativeInt
+    max_hourly_cost: Decimal | None = None
 
 
 class InstallationClaimed(ServiceEvent):
@@ -61,6 +63,7 @@ class Installation:
     backend: str = ""
     configuration_sha256: str = ""
     claimed: tuple[str, ...] = ()
+    max_hourly_cost: Decimal | None = None
     version: int = 0
 
 
@@ -74,7 +77,12 @@ def evolve(installation: Installation, recorded: Recorded[AnyServiceEvent]) -> I
         case ServiceStarted():
             return replace(installation, epoch=event.epoch, backend=event.backend)
         case ConfigurationLoaded():
-            return replace(installation, cluster_name=event.cluster_name, configuration_sha256=event.sha256)
+            return replace(
+                installation,
+                cluster_name=event.cluster_name,
+                configuration_sha256=event.sha256,
+                max_hourly_cost=event.max_hourly_cost,
+            )
         case InstallationClaimed():
             return replace(installation, claimed=(*installation.claimed, event.installation_id))
         case _:

@@ -198,6 +198,7 @@ installation = Table(
     _text("backend"),
     _text("configuration_sha256"),
     _text("claimed"),
+    _maybe_text("max_hourly_cost"),
     _integer("version"),
     _integer("position"),
     sqlite_strict=True,

@@ -102,7 +102,9 @@ def upgrade() -> None:
         "installation",
         "name",
         *_columns(
-            "installation_id cluster_name backend configuration_sha256 claimed", integers="epoch version position"
+            "installation_id cluster_name backend configuration_sha256 claimed",
+            "max_hourly_cost",
+            "epoch version position",
         ),
     )
 

@@ -40,7 +40,6 @@ node_groups:
     max_size: 3
     locations: [FIN-01, FIN-03]
     instance_option: prefer_spot
-    ladder_cooldown: 1m
     hourly_price: 0.60
     ssh_key_ids: [a, b]
     startup_script_id: c
@@ -63,8 +62,6 @@ node_groups:
     create_timeout: 5m
     provision_timeout: 25m
     stopped: {after: 2h, action: delete}
-    replace_lost: true
-    never_joined_breaker: 5
     max_hourly_cost: 12.5
 """
     (spec,) = to_specs(desk.load(text).config)
@@ -105,12 +102,9 @@ node_groups:
         provision_timeout=timedelta(minutes=25),
         stopped_after=timedelta(hours=2),
         stopped_action="delete",
-        ladder_cooldown=timedelta(minutes=1),
-        replace_lost=True,
-        never_joined_breaker=5,
         max_hourly_cost=Decimal("12.5"),
     )
-    unset = {"kind", "mig_profile"}
+    unset = {"kind", "mig_profile", "ladder_cooldown", "replace_lost", "never_joined_breaker"}  # refused for now
     defaults = {
         name: field.get_default(call_default_factory=True) for name, field in NodeGroupSpec.model_fields.items()
     }

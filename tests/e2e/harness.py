@@ -1,4 +1,4 @@
-"""A real provider process over a simulated cloud that lives in the test's own process, so that its truth can be read."""
+"""A real provider process over a simulated cloud in the test's own process, so that its truth can be read."""
 
 import json
 import os
@@ -119,7 +119,7 @@ class Provider:
     def get(self, path: str) -> tuple[int, str]:
         """Status and body of a page."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}{path}", timeout=5) as answer:  # noqa: S310
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}{path}", timeout=5) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:

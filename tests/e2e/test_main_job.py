@@ -10,6 +10,12 @@ import pytest
 from app.rpc.client import CallFailed
 from tests.e2e.harness import FAST, GROUP, Provider, alive, control, simulator, until, volumes
 
+_WITH_A_GAP = """
+    insert into events (position, stream, version, type, schema, recorded_at, actor, correlation_id, data, hash)
+    select position + 1000, stream, version, type, schema, recorded_at, actor, correlation_id, data, hash
+    from events where position = 1
+"""
+
 
 def test_increase_answers_at_once_while_the_cloud_takes_a_minute(tmp_path: Path) -> None:
     """The autoscaler waits five seconds at most; a create call may take a minute."""
@@ -51,7 +57,7 @@ def test_machines_come_and_go_with_their_volumes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_kill_at_a_random_instant_leaves_exactly_the_wanted_machines(seed: int, tmp_path: Path) -> None:
     """Whatever the process was doing when it died, nothing is forgotten and nothing is bought twice (F46, F49)."""
-    chance = random.Random(seed)
+    chance = random.Random(seed)  # noqa: S311 - reproducible on purpose
     latency = {"scale": 1.0, "write": {"low": 0.0, "high": 0.3}, "read": 0.01, "token": 0.01}
     with simulator({**FAST, "latency": latency}) as sim, Provider(tmp_path, sim, {"gpu-workers": GROUP}) as provider:
         provider.client.increase_size("gpu-workers", 4)
@@ -85,8 +91,7 @@ def test_log_is_append_only_and_tells_the_story_in_words(tmp_path: Path) -> None
                 "update events set actor = 'nobody'",
                 "delete from events",
                 "replace into events select * from events where position = 1",
-                "insert into events select position + 1000, stream, version, type, schema, recorded_at, actor, "
-                "correlation_id, data, hash from events where position = 1",
+                _WITH_A_GAP,
             ):
                 with pytest.raises(sqlite3.IntegrityError, match="append-only"):
                     shell.execute(statement)

@@ -1,6 +1,7 @@
 """Wishes concerning node groups; each may be refused."""
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from app.domain.nodegroup.spec import NodeGroupSpec
 
@@ -12,6 +13,7 @@ class ApplyConfiguration:
     specs: tuple[NodeGroupSpec, ...]
     sha256: str
     cluster_name: str
+    max_hourly_cost: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

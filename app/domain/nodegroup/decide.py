@@ -12,6 +12,7 @@ from app.domain.instance.events import (
 )
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
+from app.domain.nodegroup.budget import excess
 from app.domain.nodegroup.commands import ApplyConfiguration, DecreaseTargetSize, DeleteNodes, IncreaseSize
 from app.domain.nodegroup.events import (
     NodeGroupConfigured,
@@ -58,6 +59,9 @@ def increase_size(command: IncreaseSize, books: Books) -> Decision:
     if new_target > group.spec.max_size:
         message = f"{target} + {command.delta} is more than max_size {group.spec.max_size} of {group.name}"
         return _rejected(command, target, Rejection.MAX_SIZE, message)
+    over_budget = excess(books, group, command.delta)
+    if over_budget is not None:
+        return _rejected(command, target, Rejection.BUDGET, over_budget)
     if len(set(command.names)) != command.delta or any(name in books.instances for name in command.names):
         raise Conflict("a minted instance name was used before", node_group=group.name)
     scale_up = ScaleUpRequested(
@@ -158,13 +162,18 @@ def _cancelled(instance: Instance, reason: CancelReason) -> InstanceCancelled:
 def apply_configuration(command: ApplyConfiguration, books: Books) -> Decision:
     """Bring the groups of the books in line with the configuration; one that left it is retired, never forgotten."""
     events: list[Event] = []
-    if (command.sha256, command.cluster_name) != (
+    known_settings = (
         books.installation.configuration_sha256,
         books.installation.cluster_name,
-    ):
+        books.installation.max_hourly_cost,
+    )
+    if (command.sha256, command.cluster_name, command.max_hourly_cost) != known_settings:
         events.append(
             ConfigurationLoaded(
-                sha256=command.sha256, cluster_name=command.cluster_name, node_groups=len(command.specs)
+                sha256=command.sha256,
+                cluster_name=command.cluster_name,
+                node_groups=len(command.specs),
+                max_hourly_cost=command.max_hourly_cost,
             )
         )
     for spec in command.specs:

@@ -14,6 +14,7 @@ class Rejection(StrEnum):
 
     MAX_SIZE = "max-size"
     RETIRED = "retired"
+    BUDGET = "budget"
 
 
 class NodeGroupConfigured(NodeGroupEvent):
