@@ -55,6 +55,13 @@ _SCOPE = Verdict(
     rung_closed=True,
     final=True,
 )
+_CREDENTIALS = Verdict(
+    error_class=ErrorClass.OTHER,
+    code=FailureCode.FORBIDDEN,
+    remedy="check the API credentials",
+    rung_closed=True,
+    final=True,
+)
 _IMAGE = Verdict(
     error_class=ErrorClass.OTHER,
     code=FailureCode.IMAGE_NOT_SUPPORTED,
@@ -86,6 +93,8 @@ def judge(command: RecordCreateRefused) -> Verdict:
 def _judge_rejection(command: RecordCreateRefused) -> Verdict:
     if command.status == 402 or command.code == "insufficient_funds":  # noqa: PLR2004 - HTTP status
         return _NO_MONEY
+    if command.status == 401:  # noqa: PLR2004 - HTTP status
+        return _CREDENTIALS
     if "scope" in command.code or "scope" in command.message.lower():
         return _SCOPE
     if command.status == 403 or command.code == "forbidden_action":  # noqa: PLR2004 - HTTP status
