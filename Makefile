@@ -18,10 +18,13 @@ $(STAMP): requirements-dev.lock pyproject.toml
 	@touch $(STAMP)
 
 run: $(STAMP)
+	@echo 'Once it is ready, in another terminal: $(BIN)/python examples/scale.py up gpu-workers 3'
 	@$(BIN)/verda-cloud-provider serve --config examples/config.yaml --with-simulator 127.0.0.1:8090
 
+# The real API, and real money: only with credentials, and with a database of its own.
 run-verda: $(STAMP)
-	@$(BIN)/verda-cloud-provider serve --config examples/config.yaml --database var/verda.db --require-credentials
+	@test -n "$$VERDA_CLIENT_ID" || (echo 'make run-verda rents real machines: set VERDA_CLIENT_ID and VERDA_CLIENT_SECRET' >&2; exit 2)
+	@$(BIN)/verda-cloud-provider serve --config examples/config.yaml --database var/verda.db
 
 demo: $(STAMP)
 	@$(BIN)/verda-cloud-provider demo

@@ -81,7 +81,7 @@ def ready_line(app: App, loaded: LoadedConfig) -> str:
     config = loaded.config
     return (
         f"ready: gRPC {config.listen}, http://{config.http.listen}/readyz, cloud: {app.backend}. "
-        f"Try: verda-cloud-provider status --database {config.database}"
+        f"Try: {sys.argv[0]} status --database {config.database}"
     )
 
 
