@@ -1,8 +1,8 @@
 """Play Cluster Autoscaler by hand against a running provider.
 
-    python examples/scale.py show
-    python examples/scale.py up gpu-workers 3
-    python examples/scale.py down gpu-workers gpu-workers-x2k7q4mz
+python examples/scale.py show
+python examples/scale.py up gpu-workers 3
+python examples/scale.py down gpu-workers verda://gpu-workers-x2k7q4mz
 """
 
 import argparse
@@ -16,11 +16,11 @@ STATES = {1: "Running", 2: "Creating", 3: "Deleting"}
 def show(client: Client) -> None:
     """Every group with its target size and instances."""
     for group in client.node_groups():
-        print(f"{group.id}: target size {client.target_size(group.id)}, {group.minSize} to {group.maxSize}")  # noqa: T201
+        print(f"{group.id}: target size {client.target_size(group.id)}, {group.minSize} to {group.maxSize}")
         for instance in client.instances(group.id):
             error = instance.status.errorInfo
             words = f"  {error.errorCode}: {error.errorMessage}" if error.errorCode else ""
-            print(f"  {instance.id}  {STATES[instance.status.instanceState]}{words}")  # noqa: T201
+            print(f"  {instance.id}  {STATES[instance.status.instanceState]}{words}")
 
 
 def main() -> None:
