@@ -75,6 +75,12 @@ class _Gate:
         self._sent.append(now)
         self._left -= 1
 
+    def give_back(self) -> None:
+        """The request did not leave after all."""
+        if self._sent:
+            self._sent.pop()
+        self._left += 1
+
     def hear(self, now: float, left: int, resets_in_s: float) -> None:
         """The server's own count. Within one window only the lowest counts: answers may overtake each other."""
         resets_at = now + resets_in_s
@@ -139,6 +145,12 @@ class RateLimiter:
         finally:
             with self._lock:
                 self._urgent_waiting -= counted
+
+    def give_back(self, method: str, path: str) -> None:
+        """A request that was admitted did not leave: an outage must not use up what is needed right after it."""
+        with self._lock:
+            self._project.give_back()
+            self._gate(method, path).give_back()
 
     def heard(self, method: str, path: str, ratelimit: str) -> None:
         """Take over the `RateLimit` header of an answer."""

@@ -105,7 +105,7 @@ def over_http(config: dict[str, JsonValue]) -> Iterator[Side]:
             client_id="simulator",
             client_secret="simulator",
             backend="simulator",
-            limits=Limits(timeout=timedelta(seconds=10), silence_timeout=timedelta(seconds=1), rate_share=1.0),
+            limits=Limits(timeout=timedelta(seconds=10), silence_timeout=timedelta(seconds=0.5), rate_share=1.0),
         )
         yield Side(cloud, simulator.world, simulator.exchange, clock, simulator.stop)
         cloud.close()

@@ -6,7 +6,7 @@ import pytest
 from app.clock import FakeClock
 from app.cloud.port import Deletion
 from app.cloud.ratelimit import RateLimiter, Urgency, parse_ratelimit
-from app.errors import Throttled
+from app.errors import NotSent, Throttled
 
 from .conftest import MakeCloud
 from .toy import INSTANCE, ORDER, Toy, error, instance, ok, raw
@@ -248,6 +248,16 @@ def test_after_a_pause_the_urgent_go_first() -> None:
     assert order == ["urgent", "routine"]
 
 
+def test_what_did_not_leave_is_not_counted() -> None:
+    """An outage must not use up what is needed right after it."""
+    scene = Scene()
+    scene.limiter.heard(*ORDERS, '"endpoint";r=60;t=40')
+    for _ in range(100):
+        scene.ask(*ORDERS)
+        scene.limiter.give_back(*ORDERS)
+    assert scene.admitted(*ORDERS) == 60
+
+
 def test_many_threads_get_exactly_the_limit() -> None:
     """Counting and admitting are one step."""
     scene = Scene()
@@ -326,6 +336,18 @@ def test_deletions_and_look_ups_go_on_while_polling_waits(toy: Toy, make_cloud: 
     assert cloud.get_instance(INSTANCE) is not None
     cloud.delete_instances([Deletion(instance_id=INSTANCE, volume_ids=None)])
     assert clock.monotonic() == 0
+
+
+def test_an_outage_does_not_use_up_the_limit(toy: Toy, make_cloud: MakeCloud) -> None:
+    """All sixty orders of the minute are still there when the network is back."""
+    clock = FakeClock()
+    toy.on("POST", "/instances", ok(INSTANCE, 202))
+    cloud = make_cloud(clock=clock, wait=clock.advance, rate_share=0.1, timeout=timedelta(seconds=10))
+    cloud.create_instance(ORDER)
+    toy.close()
+    for _ in range(20):
+        with pytest.raises(NotSent):
+            cloud.create_instance(ORDER)
 
 
 def test_a_call_resent_after_a_401_counts_twice(toy: Toy, make_cloud: MakeCloud) -> None:

@@ -149,6 +149,16 @@ def test_an_order_refused_by_a_gateway_is_not_sent_again(toy: Toy, cloud: VerdaC
     assert len(toy.seen("GET", "/instances")) == 1
 
 
+def test_an_order_refused_for_its_token_is_not_sent_if_there_is_no_other(toy: Toy, cloud: VerdaCloud) -> None:
+    """Both halves are proven: the first was not executed, the second did not leave."""
+    toy.on("POST", "/oauth2/token", grant("first"), html(502))
+    toy.on("POST", "/instances", REVOKED)
+    with pytest.raises(NotSent) as raised:
+        cloud.create_instance(ORDER)
+    assert raised.value.code == "http_502"
+    assert len(toy.seen("POST", "/instances")) == 1
+
+
 def test_a_read_refused_by_a_gateway_is_sent_again(toy: Toy, cloud: VerdaCloud) -> None:
     """Reading twice harms nobody."""
     toy.on("GET", "/instances", html(401), ok([]))
@@ -231,6 +241,17 @@ def test_a_failed_login_is_remembered_for_two_seconds(toy: Toy, make_cloud: Make
     clock.advance(2.1)
     assert cloud.list_instances() == []
     assert toy.logins == 2
+
+
+def test_one_callers_lack_of_time_is_not_held_against_the_next(toy: Toy, make_cloud: MakeCloud) -> None:
+    """Nothing was learnt about the login."""
+    clock = FakeClock()
+    toy.on("GET", "/instances", ok([]))
+    cloud = make_cloud(clock=clock)
+    with pytest.raises(NotSent) as raised:
+        cloud._client._authentication.token(clock.monotonic())
+    assert raised.value.code == "deadline"
+    assert cloud.list_instances() == []
 
 
 def test_a_throttled_login_is_remembered_as_long_as_it_says(toy: Toy, make_cloud: MakeCloud) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections import defaultdict, deque
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -27,6 +29,7 @@ ORDER = Order(
     contract=Contract.ON_DEMAND,
     description="ca:v1",
 )
+CERTIFICATE = Path(__file__).with_name("loopback.pem")
 # Nothing in these tests takes this long; a hanging handler gives up even if a test forgets it.
 LONGEST_HANG_S = 5.0
 
@@ -101,7 +104,7 @@ class _Server(ThreadingHTTPServer):
 class Toy:
     """The server, what it was asked, and what it shall answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tls: bool = False) -> None:
         self.released = threading.Event()
         self._lock = threading.Lock()
         self._seen: list[Seen] = []
@@ -110,6 +113,14 @@ class Toy:
         self._tokens = 0
         self._server = _Server(("127.0.0.1", 0), Handler)
         self._server.toy = self
+        self._scheme = "http"
+        if tls:
+            self._scheme = "https"
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(CERTIFICATE)
+            self._server.socket = context.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     @property
@@ -120,10 +131,12 @@ class Toy:
     @property
     def base_url(self) -> str:
         """What a client is configured with."""
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"{self._scheme}://127.0.0.1:{self.port}/v1"
 
     def close(self) -> None:
-        """Stop, and let hanging replies go."""
+        """Stop, and let hanging replies go. A second call does nothing."""
+        if self.released.is_set():
+            return
         self.released.set()
         self._server.shutdown()
         self._server.server_close()

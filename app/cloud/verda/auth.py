@@ -23,6 +23,8 @@ SHORTEST_USE_S = 1.0
 # Without this, n threads behind a hanging login would each wait out a timeout of their own, one after the other.
 FAILURE_LASTS_S = 2.0
 LONGEST_FAILURE_S = 60.0
+# The caller came too late, or the breaker, which has a memory of its own, did not let it through.
+OWN_TROUBLES = frozenset({"deadline", "circuit_open"})
 
 
 class Auth(AuthenticationService):  # type: ignore[misc]  # the SDK is untyped, so its classes are Any
@@ -62,9 +64,7 @@ class Auth(AuthenticationService):  # type: ignore[misc]  # the SDK is untyped, 
             try:
                 self._log_in(deadline)
             except NotSent as failure:
-                hint_s = failure.retry_after.total_seconds() if failure.retry_after else 0.0
-                self._failure = failure
-                self._failure_until = self._clock.monotonic() + min(max(hint_s, FAILURE_LASTS_S), LONGEST_FAILURE_S)
+                self._remember(failure)
                 raise
             return self._token.get_secret_value()
         finally:
@@ -100,6 +100,14 @@ class Auth(AuthenticationService):  # type: ignore[misc]  # the SDK is untyped, 
         raise NotImplementedError("use token()")
 
     refresh = authenticate
+
+    def _remember(self, failure: NotSent) -> None:
+        """Let it stand for the next callers too, unless it says more about this one than about the login."""
+        if failure.code in OWN_TROUBLES:
+            return
+        hint_s = failure.retry_after.total_seconds() if failure.retry_after else 0.0
+        self._failure = failure
+        self._failure_until = self._clock.monotonic() + min(max(hint_s, FAILURE_LASTS_S), LONGEST_FAILURE_S)
 
     def _log_in(self, deadline: float) -> None:
         try:

@@ -80,11 +80,12 @@ def failure_of(answer: Answer, *, creating: bool, now: datetime, redact: Callabl
     `creating` tells the order of a machine from all other calls: only there does 503 mean that nothing is in stock.
     `redact` takes our secrets out of the API's words.
     """
-    status, delay = answer.status, retry_after(answer.headers, now)
+    status = answer.status
     if status in SUCCESS:
         if not answer.flaw:
             return None
         return OutcomeUnknown("the answer's body did not arrive completely", code=answer.flaw, status=status)
+    delay = retry_after(answer.headers, now)
     error = api_error(answer)
     code = _code(error, status)
     message = printable(redact(error.message)) if error else ""
@@ -104,9 +105,8 @@ def failure_of(answer: Answer, *, creating: bool, now: datetime, redact: Callabl
 def _code(error: ApiError | None, status: int) -> str:
     if error and status == HTTPStatus.FORBIDDEN and "insufficient scope" in error.message.lower():
         return INSUFFICIENT_SCOPE
-    if error and error.code:
-        return printable(error.code)
-    return "rate_limit_exceeded" if status == HTTPStatus.TOO_MANY_REQUESTS else f"http_{status}"
+    fallback = "rate_limit_exceeded" if status == HTTPStatus.TOO_MANY_REQUESTS else f"http_{status}"
+    return (printable(error.code) if error else "") or fallback
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
@@ -116,7 +116,7 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
         return timedelta(seconds=int(value))
     try:
         moment = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max(moment.replace(tzinfo=moment.tzinfo or UTC) - now, timedelta())
 

@@ -128,14 +128,18 @@ class Http(HTTPClient):  # type: ignore[misc]  # the SDK is untyped, so its clas
     def _send(self, call: "_Call") -> Answer:
         token = self._auth_service.token(call.deadline)
         self._limiter.acquire(call.method, call.path, call.urgency, call.deadline)
-        answer = self._transport.exchange(
-            call.method,
-            call.target,
-            headers=self._generate_headers() | {"Authorization": f"Bearer {token}"},
-            deadline=call.deadline,
-            json=call.json,
-            params=call.params,
-        )
+        try:
+            answer = self._transport.exchange(
+                call.method,
+                call.target,
+                headers=self._generate_headers() | {"Authorization": f"Bearer {token}"},
+                deadline=call.deadline,
+                json=call.json,
+                params=call.params,
+            )
+        except NotSent:
+            self._limiter.give_back(call.method, call.path)
+            raise
         self._limiter.heard(call.method, call.path, answer.headers.get("RateLimit", ""))
         if answer.status == HTTPStatus.UNAUTHORIZED:
             self._auth_service.reject(token)
