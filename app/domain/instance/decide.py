@@ -231,20 +231,22 @@ def is_due_for_deletion(instance: Instance, now: datetime) -> bool:
 
 
 def attempt_delete(command: AttemptDelete, books: Books, now: datetime) -> Decision:
-    """Write down the delete calls that are due, with the volumes that shall go with the machines."""
+    """Write down the delete calls that are due.
+
+    Only the system disk goes with the machine: we order no other, so any other volume is somebody's data.
+    """
     events: list[Event] = []
     for name in command.instances:
         instance = books.instances.get(name)
         if instance is None or instance.instance_id is None or not is_due_for_deletion(instance, now):
             continue
-        known = (instance.os_volume_id, *instance.volume_ids)
         events.append(
             DeleteAttempted(
                 instance=name,
                 node_group=instance.node_group,
                 attempt=instance.delete_attempt + 1,
                 instance_id=instance.instance_id,
-                volume_ids=tuple(dict.fromkeys(volume for volume in known if volume)),
+                volume_ids=(instance.os_volume_id,) if instance.os_volume_id else (),
                 retry_at=now + _DELETE_AGAIN_AFTER,
             )
         )

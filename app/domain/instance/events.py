@@ -181,7 +181,7 @@ class DeleteAttempted(InstanceEvent):
     """The intent: the very next thing is the delete call; another follows if it has not worked by `retry_at`."""
 
     type: ClassVar[str] = "instance.delete-attempted"
-    words: ClassVar[str] = "{instance}: deleting {instance_id} with its volumes, attempt {attempt}"
+    words: ClassVar[str] = "{instance}: deleting {instance_id} with its OS volume, attempt {attempt}"
     attempt: PositiveInt
     instance_id: str
     volume_ids: tuple[str, ...]

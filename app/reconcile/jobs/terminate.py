@@ -1,4 +1,4 @@
-"""Give machines back: delete with their volumes, again and again, until the cloud no longer has them."""
+"""Give machines back: delete with their OS volumes, again and again, until the cloud no longer has them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -111,8 +111,8 @@ class Terminate:
                 self.bench.record(RecordSurplusGone(instance_id=surplus.instance_id), cause)
                 del self._surplus_not_before[surplus.instance_id]
                 return
-            volumes = tuple(dict.fromkeys(v for v in (machine.os_volume_id, *machine.volume_ids) if v))
-            self.bench.cloud.delete_instances([Deletion(instance_id=surplus.instance_id, volume_ids=volumes or None)])
+            volumes = (machine.os_volume_id,) if machine.os_volume_id else None
+            self.bench.cloud.delete_instances([Deletion(instance_id=surplus.instance_id, volume_ids=volumes)])
         except CloudError as error:
             _log.warning("machine too many not deleted yet", instance_id=surplus.instance_id, error=error.message)
 
