@@ -1,8 +1,9 @@
 """The hash chain over the log: any change, deletion or reordering of stored events shows.
 
-`hash = SHA-256("v1", previous hash, then every column as stored)`, each part preceded by its length, so that no two
-different rows can look the same to the hash. The chain starts at 64 zeros. Cutting off the tail is invisible to a chain
-alone, which is why the head is a metric and stands in backups.
+`hash = SHA-256("v1", previous hash, then every column as stored)`, each part preceded by its length in eight bytes,
+most significant first, so that no two different rows can look the same to the hash. The columns come in table order,
+numbers as decimal text; the chain starts at 64 zeros. Cutting off the tail is invisible to a chain alone, which is why
+the head is a metric and stands in backups.
 """
 
 import hashlib
@@ -43,13 +44,18 @@ def parts_of(row: Row) -> Iterator[str]:
     yield from (row.recorded_at, row.actor, row.correlation_id, row.data)
 
 
-def broken_links(rows: Iterable[Row], previous: str = GENESIS) -> Iterator[str]:
-    """What is wrong with a run of rows that follows the row with hash `previous`, in the order of the log."""
-    expected: int | None = None
+def broken_links(rows: Iterable[Row], after: int = 0, previous: str = GENESIS) -> Iterator[str]:
+    """What is wrong with rows, in the order of the log, that follow position `after` with the hash `previous`.
+
+    Behind a gap the first row's own link cannot be judged: its predecessor is not there.
+    """
     for row in rows:
-        if expected is not None and row.position != expected:
-            yield f"position {expected} is missing"
-        if link(previous, parts_of(row)) != row.hash:
-            yield f"position {row.position} was changed after it was written, or its neighbour was"
-        previous = row.hash
-        expected = row.position + 1
+        if row.position > after + 1:
+            yield _missing(after + 1, row.position - 1)
+        elif link(previous, parts_of(row)) != row.hash:
+            yield f"position {row.position} was changed after it was written, or its predecessor was"
+        after, previous = row.position, row.hash
+
+
+def _missing(first: int, last: int) -> str:
+    return f"position {first} is missing" if first == last else f"positions {first} to {last} are missing"

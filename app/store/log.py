@@ -1,19 +1,23 @@
 """Events as rows: writing them with their hashes, reading them back."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select
+from sqlalchemy import Connection, Row, insert, select
 
 from app.domain.envelope import Cause, Event, Recorded
 from app.domain.registry import UnknownEvent, decode
 from app.errors import StoreCorrupt
-from app.store.chain import link
+from app.store.chain import GENESIS, broken_links, link
 from app.store.rows import canonical, iso
 from app.store.schema import events
 
 _BATCH = 1000
+_TAIL = 100
+"""How many of the newest events are checked at start: what was written last is what a bad end may have spoiled."""
+_INSERT = insert(events)
 
 
 def event_rows(recorded: Iterable[Recorded[Event]], head_hash: str) -> Sequence[dict[str, Any]]:
@@ -38,42 +42,84 @@ def event_rows(recorded: Iterable[Recorded[Event]], head_hash: str) -> Sequence[
 
 def write(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
     """Append rows within the caller's transaction."""
-    connection.execute(insert(events), rows)
+    connection.execute(_INSERT, rows)
 
 
-def head(connection: Connection) -> RowMapping | None:
-    """Position, time and hash of the last event, None for an empty log."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The end of the log. Its hash vouches for everything before it."""
+
+    position: int = 0
+    recorded_at: datetime | None = None
+    hash: str = GENESIS
+
+
+def head(connection: Connection) -> Head:
+    """The end of the log as the database has it.
+
+    Raises:
+        StoreCorrupt: the last event is damaged.
+    """
     newest = select(events.c.position, events.c.recorded_at, events.c.hash).order_by(events.c.position.desc()).limit(1)
-    return connection.execute(newest).mappings().first()
+    row = connection.execute(newest).first()
+    if row is None:
+        return Head()
+    try:
+        recorded_at = datetime.fromisoformat(row.recorded_at)
+    except ValueError as error:
+        raise StoreCorrupt(f"event {row.position} cannot be read: {error}", position=row.position) from error
+    return Head(position=row.position, recorded_at=recorded_at, hash=row.hash)
+
+
+def rows_after(connection: Connection, after: int) -> Iterator[Row[Any]]:
+    """Every row behind a position, in order, in bounded batches."""
+    while True:
+        batch = select(events).where(events.c.position > after).order_by(events.c.position).limit(_BATCH)
+        rows = connection.execute(batch).all()
+        yield from rows
+        if len(rows) < _BATCH:
+            return
+        after = rows[-1].position
 
 
 def read(connection: Connection, after: int) -> Iterator[Recorded[Event]]:
-    """Every event behind a position, in order, in bounded batches.
+    """Every event behind a position, in order.
 
     Raises:
         StoreCorrupt: an event was written by a newer version of the program, or its payload is damaged.
     """
-    while True:
-        batch = select(events).where(events.c.position > after).order_by(events.c.position).limit(_BATCH)
-        rows = connection.execute(batch).mappings().all()
-        for row in rows:
-            yield recorded_of(row)
-        if len(rows) < _BATCH:
-            return
-        after = rows[-1]["position"]
+    for row in rows_after(connection, after):
+        yield recorded_of(row)
 
 
-def recorded_of(row: RowMapping) -> Recorded[Event]:
+def check_tail(connection: Connection, length: int = _TAIL) -> None:
+    """Hold the newest events against their hashes. The cost does not grow with the log.
+
+    Raises:
+        StoreCorrupt: one of them is not what was written.
+    """
+    newest = select(events).order_by(events.c.position.desc()).limit(length + 1)
+    rows = connection.execute(newest).all()[::-1]
+    if len(rows) > length:
+        findings = list(broken_links(rows[1:], rows[0].position, rows[0].hash))
+    else:
+        findings = list(broken_links(rows, 0, GENESIS))
+    if findings:
+        raise StoreCorrupt(f"the log is not what was written: {'; '.join(findings)}: restore a backup")
+
+
+def recorded_of(row: Row[Any]) -> Recorded[Event]:
     """The event behind a row."""
     try:
-        event = decode(row["type"], row["schema"], row["data"])
+        event = decode(row.type, row.schema, row.data)
+        recorded_at = datetime.fromisoformat(row.recorded_at)
     except (UnknownEvent, ValueError) as error:
-        raise StoreCorrupt(f"event {row['position']} cannot be read: {error}", position=row["position"]) from error
+        raise StoreCorrupt(f"event {row.position} cannot be read: {error}", position=row.position) from error
     return Recorded(
-        position=row["position"],
-        stream=row["stream"],
-        version=row["version"],
-        recorded_at=datetime.fromisoformat(row["recorded_at"]),
-        cause=Cause(actor=row["actor"], correlation_id=row["correlation_id"]),
+        position=row.position,
+        stream=row.stream,
+        version=row.version,
+        recorded_at=recorded_at,
+        cause=Cause(actor=row.actor, correlation_id=row.correlation_id),
         event=event,
     )

@@ -1,17 +1,18 @@
 """Bringing the database to today's schema with Alembic. The revisions lie in `migrations/`, in the wheel as well."""
 
 from pathlib import Path
+from types import ModuleType
 
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, create_engine
 
 import app
 from app.errors import StoreCorrupt
 from app.store.schema import SCHEMA_REVISION
-from app.store.sqlite import missing_triggers
+from app.store.sqlite import driver, missing_triggers, objects
 from app.store.views import ensure_views
 
 
@@ -35,13 +36,16 @@ def revision_of(connection: Connection) -> str | None:
     return MigrationContext.configure(connection).get_current_revision()
 
 
-def migrate(connection: Connection) -> None:
-    """Upgrade within the caller's transaction: all of it or nothing.
+def migrate(connection: Connection, *, is_new: bool) -> None:
+    """Upgrade within the caller's transaction: all of it or nothing. Only a new database may be without our tables.
 
     Raises:
-        StoreCorrupt: the database was written by a newer version, or its append-only triggers are gone.
+        StoreCorrupt: the database is another program's, lost its content, was written by a newer version, or its
+            append-only triggers are gone.
     """
     found = revision_of(connection)
+    if found is None:
+        _refuse_foreign(connection, is_new=is_new)
     if found != SCHEMA_REVISION:
         config = alembic_config(connection)
         known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
@@ -57,3 +61,25 @@ def migrate(connection: Connection) -> None:
             f"the log's append-only triggers are gone ({', '.join(missing)}): somebody altered the database"
         )
     ensure_views(connection)
+
+
+def _refuse_foreign(connection: Connection, *, is_new: bool) -> None:
+    tables = sorted(name.removeprefix("table ") for name in objects(connection) if name.startswith("table "))
+    if tables:
+        raise StoreCorrupt(f"the database is another program's, it has the tables {', '.join(tables[:5])}")
+    if not is_new:
+        raise StoreCorrupt(
+            "the database has lost its content, perhaps with its write-ahead log: restore a backup, "
+            "or move what is left aside to begin anew"
+        )
+
+
+def expected_objects(module: ModuleType | None = None) -> dict[str, str]:
+    """What a database of today's revision consists of, as `sqlite.objects` tells it. Made by migrating in memory."""
+    engine = create_engine("sqlite://", module=module or driver())
+    try:
+        with engine.begin() as connection:
+            migrate(connection, is_new=True)
+            return objects(connection)
+    finally:
+        engine.dispose()

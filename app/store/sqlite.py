@@ -1,22 +1,25 @@
-"""Everything that is SQLite's own: driver, pragmas, lock file, triggers, checkpoints. Nothing else may assume it."""
+"""Everything that is SQLite's own: driver, pragmas, triggers, checkpoints, its errors. Nothing else may assume it."""
 
 import contextlib
-import fcntl
 import importlib
-import os
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, Table, create_engine, event, exc, text
 from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.pool import NullPool, StaticPool
 
-from app.errors import StoreCorrupt, StoreHeld, StoreUnavailable
+from app.errors import StoreCorrupt, StoreUnavailable
 
 FIXED_SQLITE = (3, 51, 3)
 """From here on SQLite no longer loses a commit when a checkpoint on another connection races it."""
+
+BUSY_TIMEOUT_S = 5.0
+"""How long to wait for another connection's write lock. Only people with `sqlite3` ever hold one."""
 
 _WRITER_PRAGMAS = {
     "journal_mode": "wal",
@@ -27,8 +30,9 @@ _WRITER_PRAGMAS = {
     "recursive_triggers": 1,
     "trusted_schema": 0,
     "cell_size_check": 1,
-    "busy_timeout": 5000,
     "mmap_size": 0,
+    # SQLite's default, said aloud: the connection that writes is the one that checkpoints, at every 4 MB.
+    "wal_autocheckpoint": 1000,
 }
 
 
@@ -37,7 +41,7 @@ def driver() -> ModuleType:
     try:
         return importlib.import_module("pysqlite3.dbapi2")
     except ImportError:
-        return importlib.import_module("sqlite3")
+        return sqlite3
 
 
 def sqlite_version() -> str:
@@ -45,13 +49,14 @@ def sqlite_version() -> str:
     return str(driver().sqlite_version)
 
 
-def writer_engine(path: Path) -> Engine:
+def writer_engine(path: Path, module: ModuleType | None = None, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Engine:
     """An engine with the one connection that writes and checkpoints, usable from any thread, one at a time."""
+    database = module or driver()
     engine = create_engine(
-        f"sqlite:///{path}",
-        module=driver(),
+        "sqlite://",
+        module=database,
         poolclass=StaticPool,
-        connect_args={"check_same_thread": False},
+        creator=lambda: database.connect(str(path.absolute()), timeout=busy_timeout_s, check_same_thread=False),
     )
 
     @event.listens_for(engine, "connect")
@@ -70,25 +75,31 @@ def writer_engine(path: Path) -> Engine:
     return engine
 
 
-def reader_engine(path: Path) -> Engine:
-    """An engine whose connections cannot write, for short reads beside the writer and for other processes."""
+def reader_engine(path: Path, module: ModuleType | None = None, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Engine:
+    """An engine whose connections cannot write and see one moment of the database until they are closed."""
+    database = module or driver()
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro"
     engine = create_engine(
-        f"sqlite:///file:{path}?mode=ro&uri=true",
-        module=driver(),
+        "sqlite://",
+        module=database,
         poolclass=NullPool,
-        connect_args={"check_same_thread": False},
+        creator=lambda: database.connect(uri, uri=True, timeout=busy_timeout_s, check_same_thread=False),
     )
 
     @event.listens_for(engine, "connect")
     def _connect(connection: Any, _record: object) -> None:
-        connection.execute("PRAGMA query_only=1")
-        connection.execute("PRAGMA busy_timeout=5000").fetchall()
+        connection.isolation_level = None  # we emit BEGIN ourselves
+        connection.execute("PRAGMA query_only=1").fetchall()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")  # load-bearing: all reads see the same moment, whatever is written beside
 
     return engine
 
 
 def upsert(table: Table) -> Insert:
-    """`INSERT … ON CONFLICT DO UPDATE` of every column that is not part of the primary key."""
+    """`INSERT … ON CONFLICT DO UPDATE` of every column outside the primary key. Building it is costly: keep it."""
     statement = insert(table)
     keys = [column.name for column in table.primary_key]
     changed = {column.name: statement.excluded[column.name] for column in table.columns if column.name not in keys}
@@ -101,25 +112,25 @@ APPEND_ONLY_TRIGGERS = ("events_append_only_insert", "events_append_only_update"
 
 def missing_triggers(connection: Connection) -> list[str]:
     """Names of the append-only triggers that are not there."""
-    rows = connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'trigger'"))
+    rows = connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'events'"))
     present = {row.name for row in rows}
     return [name for name in APPEND_ONLY_TRIGGERS if name not in present]
 
 
-def quick_check(connection: Connection) -> None:
-    """Check the file's structure.
+def objects(connection: Connection) -> dict[str, str]:
+    """Tables, indexes, triggers and views by `<type> <name>`, with the SQL that made them; SQLite's own left out."""
+    rows = connection.execute(text("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+    return {f"{row.type} {row.name}": row.sql for row in rows if not row.name.startswith("sqlite_")}
 
-    Raises:
-        StoreCorrupt: the file is damaged.
-    """
-    findings = [row[0] for row in connection.execute(text("PRAGMA quick_check(5)"))]
-    if findings != ["ok"]:
-        raise StoreCorrupt(f"the database is damaged: {'; '.join(findings)}")
+
+def damages(connection: Connection) -> list[str]:
+    """What a look at every page of the file finds wrong with its structure. The time grows with the file."""
+    return [row[0] for row in connection.execute(text("PRAGMA quick_check(5)")) if row[0] != "ok"]
 
 
 def checkpoint(engine: Engine, mode: str) -> tuple[int, int]:
     """Move the WAL into the database, `PASSIVE` or `TRUNCATE`; WAL frames there were, frames moved."""
-    connection = engine.raw_connection()
+    connection = engine.raw_connection()  # outside of a transaction, where alone a checkpoint can run
     try:
         row = connection.cursor().execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
     finally:
@@ -127,59 +138,34 @@ def checkpoint(engine: Engine, mode: str) -> tuple[int, int]:
     return int(row[1]), int(row[2])
 
 
+_DRIVER_ERRORS: tuple[type[Exception], ...] = (exc.DBAPIError, sqlite3.Error, driver().Error)
+_DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+_TROUBLES = {
+    "SQLITE_FULL": "the disk is full",
+    "SQLITE_BUSY": "another process holds its write lock",
+    "SQLITE_LOCKED": "another connection holds its write lock",
+    "SQLITE_READONLY": "it is read-only",
+    "SQLITE_CANTOPEN": "it cannot be opened",
+    "SQLITE_IOERR": "the disk reports an error",
+    "SQLITE_CONSTRAINT": "the log refuses it",
+}
+
+
 @contextlib.contextmanager
 def translated_errors() -> Iterator[None]:
-    """Turn what the database throws into our own errors; nothing of SQLAlchemy leaves this package."""
+    """Turn what the database throws into our own errors; nothing of SQLAlchemy or of a driver leaves this package."""
     try:
         yield
-    except exc.DatabaseError as error:
-        name = str(getattr(error.orig, "sqlite_errorname", "") or error.orig)
-        if "CORRUPT" in name or "NOTADB" in name:
-            raise StoreCorrupt(f"the database is damaged: {error.orig}", reason=name) from error
-        raise StoreUnavailable(f"the database cannot be written: {error.orig}", reason=name) from error
+    except _DRIVER_ERRORS as error:
+        raise _translated(getattr(error, "orig", None) or error) from error
     except OSError as error:
         raise StoreUnavailable(f"the database cannot be used: {error}", reason=error.strerror or "") from error
 
 
-class WriterLock:
-    """An operating-system lock on a file beside the database: one writer, whatever happens to the processes.
-
-    The lock is the flock; the file's text is for people. The database file itself is never opened for this, because
-    closing any descriptor of it would drop SQLite's own locks.
-    """
-
-    def __init__(self, database: Path) -> None:
-        self.path = database.with_name(database.name + ".lock")
-        self._descriptor: int | None = None
-
-    def acquire(self, holder: str) -> None:
-        """Take the lock or say who has it.
-
-        Raises:
-            StoreHeld: another process has the lock.
-            StoreUnavailable: the directory cannot be written.
-        """
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
-        except OSError as error:
-            raise StoreUnavailable(
-                f"cannot write beside the database: {self.path}: {error.strerror} (running as uid {os.getuid()})"
-            ) from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            other = os.read(descriptor, 500).decode(errors="replace").strip() or "an unknown process"
-            os.close(descriptor)
-            raise StoreHeld(
-                f"the database is in use by {other}; stop that process first (lock file {self.path})"
-            ) from error
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, holder.encode())
-        self._descriptor = descriptor
-
-    def release(self) -> None:
-        """Let go; harmless when not held."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+def _translated(error: BaseException) -> StoreCorrupt | StoreUnavailable:
+    name = str(getattr(error, "sqlite_errorname", ""))
+    # The driver reads bytes that are no UTF-8 where a text was stored, and has no error code for it.
+    if name.startswith(_DAMAGED) or "decode to UTF-8" in str(error):
+        return StoreCorrupt(f"the database is damaged: {error}", reason=name)
+    words = next((words for prefix, words in _TROUBLES.items() if name.startswith(prefix)), None)
+    return StoreUnavailable(f"the database cannot be used: {words or name} ({error})", reason=name)

@@ -2,51 +2,55 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from types import ModuleType
 
-from sqlalchemy import Connection, Engine, delete, or_, select
-from sqlalchemy.engine import RowMapping
+from sqlalchemy import Connection, Engine, bindparam, or_, select
 
-from app.domain.books import Books, evolve
+from app.domain.books import Books
 from app.domain.envelope import Event, Recorded
 from app.domain.instance.state import Instance
-from app.errors import StoreCorrupt, StoreUnavailable
-from app.store import log, schema, sqlite
-from app.store.chain import GENESIS
+from app.errors import StoreCorrupt, StoreHeld, StoreUnavailable
+from app.log import get_logger
+from app.store import log, projections, schema, sqlite
+from app.store.lock import Ending, WriterLock
+from app.store.log import Head
 from app.store.migrate import migrate
-from app.store.rows import Changes, books_of, instance_of, iso
+from app.store.rows import instance_of
 
-FOLD_VERSION = 1
-"""Raise it when the fold or the projection rows change meaning: the projections are then rebuilt at the next start."""
+_NAMES_AT_ONCE = 500
+"""How many names one query may hold; SQLite's own limit is 32,766 values."""
+_BY_NAME = select(schema.instances).where(schema.instances.c.name.in_(bindparam("names", expanding=True)))
 
-_BOOKS = "books"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """The end of the log. Its hash vouches for everything before it."""
-
-    position: int = 0
-    recorded_at: datetime | None = None
-    hash: str = GENESIS
+_log = get_logger()
 
 
 class Store:
-    """One SQLite database with one writing connection. Not thread-safe by itself: the ledger holds the lock."""
+    """One SQLite database with one writing connection. Not thread-safe by itself: the ledger holds the lock.
 
-    def __init__(self, path: Path) -> None:
+    `module` is the DB-API driver, by default the best there is; `busy_timeout_s` how long to wait for somebody else's
+    write lock.
+    """
+
+    def __init__(
+        self, path: Path, *, module: ModuleType | None = None, busy_timeout_s: float = sqlite.BUSY_TIMEOUT_S
+    ) -> None:
         self.path = path
         self.head = Head()
-        self._lock = sqlite.WriterLock(path)
+        self._lock = WriterLock(path)
         self._engine: Engine | None = None
-        self._readers = sqlite.reader_engine(path)
+        self._file: tuple[int, int] | None = None
+        self._module = module
+        self._busy_timeout_s = busy_timeout_s
+        self._readers = sqlite.reader_engine(path, module, busy_timeout_s)
 
     def open(self, holder: str, ended_since: datetime) -> Books:
         """Take the writer lock, migrate, and load the books with the instances that ended after `ended_since`.
 
-        The projections are loaded and caught up with the log; the cost does not grow with its length.
+        The cost does not grow with the log after a clean end: the projections are loaded and the newest events are held
+        against their hashes. After a kill or a power failure, which the lock file tells, every page of the file is
+        looked at once; that takes about a second for each gigabyte.
 
         Raises:
             StoreHeld: another process writes.
@@ -56,154 +60,209 @@ class Store:
         self._lock.acquire(holder)
         try:
             with sqlite.translated_errors():
-                self._refuse_leftovers()
-                self._engine = sqlite.writer_engine(self.path)
-                with self._engine.begin() as connection:
-                    migrate(connection)
-                    return self._load(connection, ended_since)
+                return self._open(ended_since)
         except BaseException:
-            self.close()
+            self._disconnect()
+            self._lock.release()
             raise
 
-    def _refuse_leftovers(self) -> None:
-        """A database of zero bytes is one that lost its content: never make a new one in its place silently."""
+    def _open(self, ended_since: datetime) -> Books:
+        is_new = self._is_new()
+        self._lock.note(Ending.CREATING if is_new else Ending.RUNNING)
+        self._engine = sqlite.writer_engine(self.path, self._module, self._busy_timeout_s)
+        with self._engine.begin() as connection:
+            if not is_new and self._lock.last_ending is not Ending.CLEAN:
+                self._look_at_every_page(connection)
+            migrate(connection, is_new=is_new)
+            log.check_tail(connection)
+            self.head = log.head(connection)
+            books = projections.load(connection, ended_since)
+        if is_new:
+            sqlite.checkpoint(self._engine, "TRUNCATE")  # from here on the file itself has the tables
+            self._lock.note(Ending.RUNNING)
+        self._file = self._identity()
+        return books
+
+    def _is_new(self) -> bool:
+        """There is no database yet. One that lost its content is another matter: nothing is made in its place.
+
+        Raises:
+            StoreCorrupt: there was a database here.
+        """
         wal = self.path.with_name(self.path.name + "-wal")
-        if (self.path.exists() and self.path.stat().st_size == 0) or (wal.exists() and not self.path.exists()):
+        size = self.path.stat().st_size if self.path.exists() else None
+        if self._lock.last_ending is Ending.CREATING:
+            return True
+        if size == 0 or (size is None and wal.exists() and wal.stat().st_size > 0):
             raise StoreCorrupt(
                 f"{self.path} is empty or missing beside its write-ahead log: restore a backup, "
                 "or move what is left aside to begin anew"
             )
+        if size is not None and self._lock.last_ending is Ending.RUNNING and not wal.exists():
+            _log.warning(
+                "the database was not closed and its write-ahead log is gone: what was written last may be lost",
+                path=str(wal),
+            )
+        return size is None
 
-    def _load(self, connection: Connection, ended_since: datetime) -> Books:
-        self.head = self._read_head(connection)
-        mark = connection.execute(select(schema.projections).where(schema.projections.c.name == _BOOKS)).first()
-        if mark is None or mark.version != FOLD_VERSION or mark.position > self.head.position:
-            return self._rebuild(connection)
-        recent = schema.instances.c.ended_at.is_(None) | (schema.instances.c.ended_at > iso(ended_since))
-        rows: dict[object, Sequence[RowMapping]] = {}
-        for table in schema.PROJECTED:
-            wanted = select(table).where(recent) if table is schema.instances else select(table)
-            rows[table] = connection.execute(wanted).mappings().all()
-        books = books_of(rows, mark.position)  # type: ignore[arg-type] # tables are their own keys
-        late = tuple(log.read(connection, mark.position))
-        for item in late:
-            books = evolve(books, item)
-        if late:
-            self._write_projections(connection, late, books)
-        return books
+    def _look_at_every_page(self, connection: Connection) -> None:
+        findings = sqlite.damages(connection)
+        if findings:
+            raise StoreCorrupt(f"{self.path} is damaged: {'; '.join(findings)}: keep it and restore a backup")
 
-    def _read_head(self, connection: Connection) -> Head:
-        row = log.head(connection)
-        if row is None:
-            return Head()
-        return Head(position=row["position"], recorded_at=datetime.fromisoformat(row["recorded_at"]), hash=row["hash"])
+    def _identity(self) -> tuple[int, int]:
+        found = self.path.stat()
+        return found.st_dev, found.st_ino
+
+    def _connected(self) -> Engine:
+        """The engine, as long as what it writes to is what the next process will find.
+
+        Raises:
+            StoreUnavailable: the store is closed, or the file was moved or deleted under us.
+            StoreHeld: the lock file was, so that another process may write.
+        """
+        if self._engine is None:
+            raise StoreUnavailable("the database is closed")
+        if not self._lock.is_ours():
+            raise StoreHeld(f"{self._lock.path} was moved or deleted: another process may hold the database; restart")
+        with sqlite.translated_errors():
+            if self._identity() != self._file:
+                raise StoreUnavailable(f"{self.path} was replaced while in use: put it back, or restart")
+        return self._engine
 
     def append(self, recorded: Sequence[Recorded[Event]], books: Books) -> None:
         """Make events durable together with the projection rows they touch; `books` is the state after them.
 
         Raises:
-            StoreUnavailable: nothing was written.
+            StoreUnavailable: nothing was written, or it is not known whether it was; `events_after` tells.
+            StoreHeld: another process may write; nothing was written.
         """
-        if self._engine is None:
-            raise StoreUnavailable("the database is closed")
+        if not recorded:
+            return
+        engine = self._connected()
         rows = log.event_rows(recorded, self.head.hash)
-        with sqlite.translated_errors(), self._engine.begin() as connection:
+        with sqlite.translated_errors(), engine.begin() as connection:
             log.write(connection, rows)
-            self._write_projections(connection, recorded, books)
+            projections.write(connection, recorded, books)
         last = recorded[-1]
         self.head = Head(position=last.position, recorded_at=last.recorded_at, hash=rows[-1]["hash"])
 
-    def _write_projections(self, connection: Connection, recorded: Sequence[Recorded[Event]], books: Books) -> None:
-        changes = Changes()
-        changes.note(recorded, books)
-        self._write(connection, changes, recorded[-1].position)
-
-    def _write(self, connection: Connection, changes: Changes, position: int) -> None:
-        if changes.deletes:
-            gone = schema.surplus_instances.c.instance_id.in_(changes.deletes)
-            connection.execute(delete(schema.surplus_instances).where(gone))
-        for table, by_key in changes.upserts.items():
-            if by_key:
-                connection.execute(sqlite.upsert(table), list(by_key.values()))
-        mark = {"name": _BOOKS, "version": FOLD_VERSION, "position": position}
-        connection.execute(sqlite.upsert(schema.projections), mark)
-
-    def _rebuild(self, connection: Connection) -> Books:
-        books, changes = fold_log(connection)
-        for table in schema.PROJECTED:
-            connection.execute(delete(table))
-        self._write(connection, changes, books.position)
-        return books
-
-    def head_on_disk(self) -> Head:
-        """The end of the log as the file has it, to find out what became of a commit that failed."""
-        if self._engine is None:
-            raise StoreUnavailable("the database is closed")
-        with sqlite.translated_errors(), self._engine.begin() as connection:
-            return self._read_head(connection)
-
     def events_after(self, position: int) -> tuple[Recorded[Event], ...]:
-        """The events behind a position, read through the writing connection."""
-        if self._engine is None:
-            raise StoreUnavailable("the database is closed")
-        with sqlite.translated_errors(), self._engine.begin() as connection:
-            self.head = self._read_head(connection)
+        """The events behind a position as the disk has them; moves `head` to the end. Tells what became of a commit.
+
+        Raises:
+            StoreUnavailable: the database cannot be read.
+        """
+        with sqlite.translated_errors(), self._connected().begin() as connection:
+            self.head = log.head(connection)
             return tuple(log.read(connection, position))
 
+    def probe(self) -> None:
+        """Write for real and change nothing.
+
+        Raises:
+            StoreUnavailable: the disk does not take it.
+        """
+        with sqlite.translated_errors(), self._connected().begin() as connection:
+            projections.touch(connection)
+
+    def recall(self, names: Sequence[str]) -> tuple[Instance, ...]:
+        """Those of these instances that exist in the books on disk, however long ago they ended.
+
+        Raises:
+            StoreUnavailable: the database cannot be read.
+        """
+        found: list[Instance] = []
+        with sqlite.translated_errors(), self._connected().begin() as connection:
+            for first in range(0, len(names), _NAMES_AT_ONCE):
+                some = {"names": names[first : first + _NAMES_AT_ONCE]}
+                found.extend(instance_of(row) for row in connection.execute(_BY_NAME, some).mappings())
+        return tuple(found)
+
     def find_ended(self, key: str) -> Instance | None:
-        """An instance by name or instance id, however long ago it ended."""
+        """An instance by name or instance id, however long ago it ended; the newest that had that id. From any thread.
+
+        Raises:
+            StoreUnavailable: the database cannot be read.
+        """
         table = schema.instances
-        wanted = select(table).where(or_(table.c.name == key, table.c.instance_id == key)).limit(1)
+        by_key = select(table).where(or_(table.c.name == key, table.c.instance_id == key))
+        newest = by_key.order_by((table.c.name == key).desc(), table.c.position.desc()).limit(1)
         with sqlite.translated_errors(), self._readers.connect() as connection:
-            row = connection.execute(wanted).mappings().first()
+            row = connection.execute(newest).mappings().first()
         return None if row is None else instance_of(row)
 
     def checkpoint(self) -> None:
-        """Move the write-ahead log into the database, as far as readers let it."""
+        """Move the write-ahead log into the database, as far as readers let it.
+
+        Raises:
+            StoreUnavailable: it did not work; nothing is lost.
+        """
         if self._engine is not None:
             with sqlite.translated_errors():
                 sqlite.checkpoint(self._engine, "PASSIVE")
 
     def close(self) -> None:
-        """Empty the write-ahead log, close, let go of the lock."""
-        engine, self._engine = self._engine, None
-        with contextlib.ExitStack() as stack:
-            stack.callback(self._lock.release)
+        """Empty the write-ahead log, close, note the clean end, let go of the lock. Harmless when closed."""
+        engine = self._engine
+        try:
             if engine is not None:
-                stack.callback(engine.dispose)
                 with contextlib.suppress(StoreUnavailable, StoreCorrupt), sqlite.translated_errors():
                     sqlite.checkpoint(engine, "TRUNCATE")
+                self._disconnect()
+                with contextlib.suppress(StoreUnavailable):
+                    self._lock.note(Ending.CLEAN)
+        finally:
+            self._lock.release()
+
+    def _disconnect(self) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.dispose()
 
 
-def fold_log(connection: Connection) -> tuple[Books, Changes]:
-    """The books and every projection row, folded from the first event on."""
-    books = Books()
-    touched: dict[str, Recorded[Event]] = {}
-    cloud: list[Recorded[Event]] = []
-    for item in log.read(connection, 0):
-        books = evolve(books, item)
-        if item.stream == "cloud":
-            cloud.append(item)
-        else:
-            touched[item.stream] = item
-    changes = Changes()
-    changes.note(cloud, books)
-    changes.note(touched.values(), books)
-    return books, changes
+def rebuild(path: Path, holder: str) -> int:
+    """Fold the log of a database that nobody writes into its projections; the position they stand for then.
+
+    Raises:
+        StoreHeld: a process writes it; stop that first.
+        StoreUnavailable: there is no database, or it cannot be written.
+        StoreCorrupt: an event cannot be read, or the file is damaged.
+    """
+    lock = WriterLock(path)
+    with sqlite.translated_errors():
+        if not path.exists():
+            raise StoreUnavailable(f"there is no database at {path}", path=str(path))
+        lock.acquire(holder)
+        try:
+            lock.note(Ending.RUNNING)
+            engine = sqlite.writer_engine(path)
+            try:
+                with engine.begin() as connection:
+                    migrate(connection, is_new=False)
+                    position = projections.rebuild(connection)
+            finally:
+                engine.dispose()
+            lock.note(lock.last_ending or Ending.RUNNING)  # whoever starts next still looks at it as it would have
+        finally:
+            lock.release()
+    return position
 
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[Connection]:
-    """A short read-only look at a database, also while a server writes it.
+    """A short read-only look at one moment of a database, also while a server writes it.
 
     Raises:
         StoreUnavailable: there is no database, or it cannot be read.
+        StoreCorrupt: the file is damaged.
     """
-    if not path.exists():
-        raise StoreUnavailable(f"there is no database at {path}", path=str(path))
-    engine = sqlite.reader_engine(path)
-    try:
-        with sqlite.translated_errors(), engine.connect() as connection:
-            yield connection
-    finally:
-        engine.dispose()
+    with sqlite.translated_errors():
+        if not path.exists():
+            raise StoreUnavailable(f"there is no database at {path}", path=str(path))
+        engine = sqlite.reader_engine(path)
+        try:
+            with engine.connect() as connection:
+                yield connection
+        finally:
+            engine.dispose()

@@ -49,10 +49,9 @@ VIEWS = {
     "v_instance_history": """
     SELECT name AS instance, node_group, state, instance_id, instance_type, location, contract,
       requested_at, requested_by, created_at, running_at, delete_requested_at, delete_requested_by, ended_at,
-      coalesce(end_reason, cancel_reason, delete_reason, error_code) AS reason,
+      coalesce(nullif(end_reason, 'deleted'), cancel_reason, delete_reason, end_reason, error_code) AS reason,
       price_per_hour, currency,
-      CASE WHEN created_at IS NULL THEN NULL ELSE
-        round((julianday(coalesce(ended_at, 'now')) - julianday(created_at)) * 24, 4) END AS hours,
+      round(max((julianday(coalesce(ended_at, 'now')) - julianday(created_at)) * 24, 0), 4) AS hours,
       CASE
         WHEN cost IS NOT NULL THEN cost
         WHEN created_at IS NULL OR price_per_hour IS NULL THEN NULL
@@ -79,15 +78,35 @@ VIEWS = {
     """,
     "v_failures": """
     SELECT recorded_at, json_extract(data, '$.node_group') AS node_group, json_extract(data, '$.instance') AS instance,
-      json_extract(data, '$.error_class') AS error_class, json_extract(data, '$.code') AS code,
+      json_extract(data, '$.error_class') AS error_class,
+      coalesce(json_extract(data, '$.code'), json_extract(data, '$.end')) AS code,
       json_extract(data, '$.message') AS message, type, position
     FROM events WHERE type IN ('instance.create-failed', 'instance.create-refused', 'instance.lost')
     """,
     "v_api_outages": """
-    SELECT recorded_at AS began_at,
-      lead(recorded_at) OVER (ORDER BY position) AS ended_at,
-      json_extract(data, '$.code') AS code, json_extract(data, '$.message') AS message, type, position
-    FROM events WHERE type IN ('cloud.unreachable', 'cloud.reachable')
+    SELECT began_at, ended_at, round((julianday(ended_at) - julianday(began_at)) * 86400, 3) AS seconds,
+      json_extract(data, '$.code') AS code, json_extract(data, '$.message') AS message, position
+    FROM (
+      SELECT recorded_at AS began_at, lead(recorded_at) OVER (ORDER BY position) AS ended_at, type, data, position
+      FROM events WHERE type IN ('cloud.unreachable', 'cloud.reachable')
+    )
+    WHERE type = 'cloud.unreachable'
+    """,
+    "v_costs_daily": """
+    WITH RECURSIVE days(day, began, ended, node_group, contract, currency, price_per_hour) AS (
+      SELECT date(created_at), julianday(created_at), julianday(coalesce(ended_at, 'now')),
+        node_group, contract, currency, price_per_hour
+      FROM instances WHERE created_at IS NOT NULL AND price_per_hour IS NOT NULL
+      UNION ALL
+      SELECT date(day, '+1 day'), began, ended, node_group, contract, currency, price_per_hour
+      FROM days WHERE julianday(day, '+1 day') < ended
+    )
+    SELECT day, node_group, contract, count(*) AS instances, round(sum(hours), 4) AS hours,
+      printf('%.6f', sum(hours * price_per_hour)) AS cost, currency
+    FROM (
+      SELECT *, max(min(ended, julianday(day, '+1 day')) - max(began, julianday(day)), 0) * 24 AS hours FROM days
+    )
+    GROUP BY day, node_group, contract, currency
     """,
 }
 """View name → its SELECT."""

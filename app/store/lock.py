@@ -1,0 +1,108 @@
+"""The lock file beside the database: one writer, whatever happens to the processes, and how the last one ended."""
+
+import fcntl
+import os
+from enum import StrEnum
+from pathlib import Path
+
+from app.errors import StoreHeld, StoreUnavailable
+
+_MAX_TEXT = 1000
+
+
+class Ending(StrEnum):
+    """What the lock file says about the last writer; no note at all means the same as `RUNNING`."""
+
+    CREATING = "creating the database"
+    """The database has never been complete, so whatever a killed process left of it may be made anew."""
+    RUNNING = "in use"
+    """Found by the next writer: the last one was killed, or the power failed."""
+    CLEAN = "closed cleanly"
+
+
+class WriterLock:
+    """An operating-system lock on a file beside the database.
+
+    The lock is the flock; the file's text is for people and for the next writer. The database file itself is never
+    opened for this, because closing any descriptor of it would drop SQLite's own locks.
+    """
+
+    def __init__(self, database: Path) -> None:
+        self.path = database.with_name(database.name + ".lock")
+        self.last_ending: Ending | None = None
+        self._descriptor: int | None = None
+        self._holder = ""
+
+    def acquire(self, holder: str) -> None:
+        """Take the lock or say who has it. What the last holder noted is in `last_ending` afterwards.
+
+        Raises:
+            StoreHeld: another process has the lock.
+            StoreUnavailable: the directory cannot be written.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        except OSError as error:
+            raise StoreUnavailable(
+                f"cannot write beside the database: {self.path}: {error.strerror} ({_who_may(self.path.parent)})"
+            ) from error
+        text = os.pread(descriptor, _MAX_TEXT, 0).decode(errors="replace")
+        words, _, note = text.partition("\n")
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            raise StoreHeld(
+                f"the database is in use by {words or 'an unknown process'}; stop that process first "
+                f"(lock file {self.path})"
+            ) from error
+        self._descriptor = descriptor
+        if not self.is_ours():
+            self.release()
+            raise StoreHeld(f"the lock file {self.path} was replaced at this very moment: start again")
+        self._holder = " ".join(holder.split())
+        self.last_ending = next((ending for ending in Ending if ending == note.strip()), None)
+
+    def note(self, ending: Ending) -> None:
+        """Write down who holds the lock and how it would look to the next one if this were the end; durable.
+
+        Raises:
+            StoreUnavailable: the file cannot be written.
+        """
+        if self._descriptor is None:
+            return
+        raw = f"{self._holder}\n{ending}\n".encode()
+        try:
+            os.pwrite(self._descriptor, raw, 0)
+            os.ftruncate(self._descriptor, len(raw))
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise StoreUnavailable(f"cannot write {self.path}: {error.strerror}", path=str(self.path)) from error
+
+    def is_ours(self) -> bool:
+        """The lock is held, and on the file that other processes would look at."""
+        if self._descriptor is None:
+            return False
+        held = os.fstat(self._descriptor)
+        try:
+            present = self.path.stat()
+        except OSError:
+            return False
+        return (held.st_dev, held.st_ino) == (present.st_dev, present.st_ino)
+
+    def release(self) -> None:
+        """Let go; harmless when not held."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _who_may(directory: Path) -> str:
+    """Who we are and whose the directory is, for the person who has to mend its permissions."""
+    who = f"running as uid {os.getuid()}"
+    try:
+        found = directory.stat()
+    except OSError:
+        return f"{who}; there is no directory {directory}"
+    return f"{who}; {directory} belongs to uid {found.st_uid} and has mode {found.st_mode & 0o7777:04o}"

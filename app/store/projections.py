@@ -1,0 +1,118 @@
+"""The projection tables: written beside the events, loaded at start, folded anew when the fold has changed."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import reduce
+
+from sqlalchemy import Connection, RowMapping, Table, delete, select, update
+
+from app.domain.books import Books, evolve
+from app.domain.envelope import Event, InstanceEvent, Recorded
+from app.errors import StoreCorrupt
+from app.store import log, schema, sqlite
+from app.store.rows import Changes, books_of, iso
+
+FOLD_VERSION = 1
+"""Raise it when the fold or the projection rows change meaning: the projections are then rebuilt at the next start."""
+
+_BOOKS = "books"
+_UPSERTS = {table: sqlite.upsert(table) for table in (*schema.PROJECTED, schema.projections)}
+_MARK = schema.projections.c.name == _BOOKS
+
+
+def write(connection: Connection, recorded: Sequence[Recorded[Event]], books: Books) -> None:
+    """Write the rows that these events touch; `books` is the state after them."""
+    changes = Changes()
+    changes.note(recorded, books)
+    _write(connection, changes, recorded[-1].position)
+
+
+def _write(connection: Connection, changes: Changes, position: int) -> None:
+    if changes.deletes:
+        gone = schema.surplus_instances.c.instance_id.in_(changes.deletes)
+        connection.execute(delete(schema.surplus_instances).where(gone))
+    for table, by_key in changes.upserts.items():
+        if by_key:
+            connection.execute(_UPSERTS[table], list(by_key.values()))
+    mark = {"name": _BOOKS, "version": FOLD_VERSION, "position": position}
+    connection.execute(_UPSERTS[schema.projections], mark)
+
+
+def touch(connection: Connection) -> None:
+    """Write a page and change nothing, to learn whether the disk takes it."""
+    connection.execute(update(schema.projections).where(_MARK).values(name=_BOOKS))
+
+
+def mark_of(connection: Connection) -> RowMapping | None:
+    """Version of the fold and position that the projections stand for, None if they were never written."""
+    return connection.execute(select(schema.projections).where(_MARK)).mappings().first()
+
+
+def load(connection: Connection, ended_since: datetime) -> Books:
+    """The books without the instances that ended before `ended_since`, caught up with the log.
+
+    Raises:
+        StoreCorrupt: a row cannot be read.
+    """
+    head = log.head(connection)
+    mark = mark_of(connection)
+    if mark is None or mark["version"] != FOLD_VERSION or mark["position"] > head.position:
+        position = rebuild(connection)
+    else:
+        position = mark["position"]
+    late = tuple(log.read(connection, position))
+    named = {item.event.instance for item in late if isinstance(item.event, InstanceEvent)}
+    try:
+        books = books_of(_rows(connection, ended_since, named), position)
+    except ValueError as error:
+        raise StoreCorrupt(f"a projection cannot be read: {error}: rebuild the projections from the log") from error
+    if late:
+        books = reduce(evolve, late, books)
+        write(connection, late, books)
+    return books
+
+
+def _rows(connection: Connection, ended_since: datetime, named: set[str]) -> dict[Table, Sequence[RowMapping]]:
+    table = schema.instances
+    wanted = table.c.ended_at.is_(None) | (table.c.ended_at > iso(ended_since))
+    if named:
+        wanted |= table.c.name.in_(named)
+    rows: dict[Table, Sequence[RowMapping]] = {}
+    for projected in schema.PROJECTED:
+        query = select(projected).where(wanted) if projected is table else select(projected)
+        rows[projected] = connection.execute(query).mappings().all()
+    return rows
+
+
+def rebuild(connection: Connection) -> int:
+    """Empty the projections and fold the whole log into them; the position they stand for then.
+
+    Raises:
+        StoreCorrupt: an event cannot be read.
+    """
+    books, changes = fold_log(connection)
+    for table in schema.PROJECTED:
+        connection.execute(delete(table))
+    _write(connection, changes, books.position)
+    return books.position
+
+
+def fold_log(connection: Connection) -> tuple[Books, Changes]:
+    """The books and every projection row, folded from the first event on.
+
+    Raises:
+        StoreCorrupt: an event cannot be read.
+    """
+    books = Books()
+    touched: dict[str, Recorded[Event]] = {}
+    cloud: list[Recorded[Event]] = []
+    for item in log.read(connection, 0):
+        books = evolve(books, item)
+        if item.stream == "cloud":
+            cloud.append(item)
+        else:
+            touched[item.stream] = item
+    changes = Changes()
+    changes.note(cloud, books)
+    changes.note(touched.values(), books)
+    return books, changes
