@@ -5,7 +5,9 @@ facts are durable.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import reduce
 from pathlib import Path
@@ -14,15 +16,17 @@ from typing import Protocol
 from app.clock import Clock
 from app.domain.books import Books, evolve
 from app.domain.decide import Command, decide
-from app.domain.envelope import Cause, CloudEvent, Event, InstanceEvent, NodeGroupEvent, Recorded
+from app.domain.envelope import Cause, CloudEvent, Decision, Event, InstanceEvent, NodeGroupEvent, Recorded
 from app.domain.instance.state import Instance
-from app.errors import DeadlinePassed, StoreError
-from app.store.store import Head, Store
+from app.errors import DeadlinePassed, StoreCorrupt, StoreError, StoreHeld, StoreUnavailable
+from app.store.log import Head
+from app.store.store import Store
 
 KEEP_ENDED = timedelta(days=2)
 """How long ended instances stay in memory. Deletes are repeated within minutes; the store answers later ones."""
 
-Listener = Callable[[Sequence[Recorded[Event]]], None]
+Batch = Sequence[Recorded[Event]]
+Listener = Callable[[Batch], None]
 
 
 class EventStore(Protocol):
@@ -34,20 +38,24 @@ class EventStore(Protocol):
         """Load the books."""
         ...
 
-    def append(self, recorded: Sequence[Recorded[Event]], books: Books) -> None:
-        """Make events durable, or raise StoreUnavailable with nothing written."""
+    def append(self, recorded: Batch, books: Books) -> None:
+        """Make events durable. A StoreError leaves open whether that happened."""
         ...
 
-    def head_on_disk(self) -> Head:
-        """The end of the log as the disk has it."""
-        ...
-
-    def events_after(self, position: int) -> tuple[Recorded[Event], ...]:
+    def events_after(self, position: int) -> Batch:
         """The events behind a position; moves `head` to the end."""
+        ...
+
+    def recall(self, names: Sequence[str]) -> Sequence[Instance]:
+        """Those of these instances that were ever in the books."""
         ...
 
     def find_ended(self, key: str) -> Instance | None:
         """An instance by name or id, however long ago it ended."""
+        ...
+
+    def probe(self) -> None:
+        """Write for real and change nothing."""
         ...
 
     def checkpoint(self) -> None:
@@ -67,9 +75,13 @@ class Ledger:
         self._clock = clock
         self._lock = threading.Lock()
         self._books = Books()
-        self._listeners: list[Listener] = []
-        self._in_doubt = False
+        self._doubt: Batch = ()
+        self._stranger: str | None = None
         self._trouble: str | None = None
+        self._listeners: list[Listener] = []
+        self._unannounced: deque[Batch] = deque()
+        self._announcing = threading.RLock()
+        self._is_announcing = False
 
     def open(self, holder: str) -> None:
         """Take the store over and read the books.
@@ -95,10 +107,13 @@ class Ledger:
         return self._trouble
 
     def subscribe(self, listener: Listener) -> None:
-        """Be told every batch of facts after its commit, on the writer's thread; be quick and do not raise."""
+        """Be told every batch of facts after its commit, in the order of the log, on the thread of some writer.
+
+        Be quick and do not raise: the writers of later batches wait meanwhile.
+        """
         self._listeners.append(listener)
 
-    def execute(self, command: Command, cause: Cause, not_after: float | None = None) -> Sequence[Recorded[Event]]:
+    def execute(self, command: Command, cause: Cause, not_after: float | None = None) -> Batch:
         """Decide on the current books, make the facts durable, fold them, publish the new books.
 
         `not_after` is a reading of the clock's `monotonic()`: once it has passed nothing is written any more.
@@ -107,35 +122,114 @@ class Ledger:
             ProviderError: whatever the decider refuses with. A refusal that is a fact has been recorded; otherwise
                 nothing has changed.
             DeadlinePassed: nothing has changed.
-            StoreUnavailable: the commit failed, nothing has changed.
+            StoreHeld: another process writes the log; nothing has changed, and this process must not write any more.
+            StoreUnavailable: the commit failed and nothing has changed. Should the disk not even tell whether it
+                failed, the next command asks again before it decides.
         """
-        with self._lock:
-            self._settle_doubt()
-            decision = decide(command, self._books, self._clock.now())
-            if not_after is not None and self._clock.monotonic() >= not_after:
-                raise DeadlinePassed("the caller's deadline had passed before anything was written")
-            recorded = self._record(decision.events, cause)
-        if recorded:
-            for listener in self._listeners:
-                listener(recorded)
+        try:
+            with self._turn(not_after):
+                self._settle_doubt()
+                decision = self._decide(command)
+                if not_after is not None and self._clock.monotonic() >= not_after:
+                    raise DeadlinePassed("the caller's deadline had passed before anything was written")
+                recorded = self._record(decision.events, cause)
+        finally:
+            self._announce()
         if decision.refusal is not None:
             raise decision.refusal
         return recorded
 
-    def _record(self, events: Sequence[Event], cause: Cause) -> Sequence[Recorded[Event]]:
+    @contextmanager
+    def _turn(self, not_after: float | None) -> Iterator[None]:
+        """One command at a time. A caller with a deadline waits for its turn no longer than that."""
+        patience = -1.0
+        if not_after is not None:
+            patience = min(max(not_after - self._clock.monotonic(), 0.0), threading.TIMEOUT_MAX)
+        if not self._lock.acquire(timeout=patience):
+            raise DeadlinePassed("the caller's deadline passed while earlier commands were being written")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _decide(self, command: Command) -> Decision:
+        """Decide; and once more if that would begin the story of an instance that is only out of memory.
+
+        Names are never used again, and a machine may come back long after its instance was forgotten, so the store has
+        the last word on who is new.
+        """
+        while True:
+            decision = decide(command, self._books, self._clock.now())
+            named = [event.instance for event in decision.events if isinstance(event, InstanceEvent)]
+            new = [name for name in dict.fromkeys(named) if name not in self._books.instances]
+            forgotten = self._store.recall(new) if new else ()
+            if not forgotten:
+                return decision
+            self._books = reduce(Books.with_instance, forgotten, self._books)
+
+    def _record(self, events: Sequence[Event], cause: Cause) -> Batch:
         if not events:
             return ()
         recorded = self._place(events, cause)
         books = reduce(evolve, recorded, self._books)
+        self._doubt = recorded  # load-bearing: until the outcome is known, nothing else is decided
         try:
             self._store.append(recorded, books)
         except StoreError as error:
-            self._in_doubt = True
             self._trouble = error.message
-            raise
+            if not self._is_in_the_log():
+                raise
+        else:
+            self._publish(recorded, books)
+        return recorded
+
+    def _is_in_the_log(self) -> bool:
+        try:
+            return self._settle_doubt()
+        except (StoreUnavailable, StoreCorrupt):
+            return False  # still in doubt
+
+    def _settle_doubt(self) -> bool:
+        """After a commit of unknown outcome the disk has the last word on whether it happened. Whether it did.
+
+        Raises:
+            StoreHeld: the log goes on with something that this process did not write.
+            StoreError: the disk does not tell.
+        """
+        if self._stranger is not None:
+            raise StoreHeld(self._stranger)
+        tried = tuple(self._doubt)
+        if not tried:
+            return False
+        found = tuple(self._store.events_after(self._books.position))
+        if found and found != tried:
+            self._stranger = f"another process wrote position {found[0].position} of the log; this one must end"
+            self._trouble = self._stranger
+            raise StoreHeld(self._stranger)
+        self._doubt = ()
+        if found:
+            self._publish(found, reduce(evolve, found, self._books))
+        return bool(found)
+
+    def _publish(self, recorded: Batch, books: Books) -> None:
+        self._doubt = ()
         self._trouble = None
         self._books = books
-        return recorded
+        self._unannounced.append(recorded)
+
+    def _announce(self) -> None:
+        """Tell the listeners what was published, in the order of the log, perhaps also what other threads published."""
+        with self._announcing:
+            if self._is_announcing:  # a listener has executed a command: its facts come after those it is being told
+                return
+            self._is_announcing = True
+            try:
+                while self._unannounced:
+                    recorded = self._unannounced.popleft()
+                    for listener in self._listeners:
+                        listener(recorded)
+            finally:
+                self._is_announcing = False
 
     def _place(self, events: Sequence[Event], cause: Cause) -> Sequence[Recorded[Event]]:
         """Positions, versions and times; the log's time never goes back, whatever the clock does."""
@@ -166,15 +260,6 @@ class Ledger:
             group = books.groups.get(event.node_group)
             return group.version if group else 0
         return books.cloud.version if isinstance(event, CloudEvent) else books.installation.version
-
-    def _settle_doubt(self) -> None:
-        """After a failed commit the disk has the last word on whether it happened."""
-        if not self._in_doubt:
-            return
-        on_disk = self._store.head_on_disk()
-        if on_disk.position != self._books.position:
-            self._books = reduce(evolve, self._store.events_after(self._books.position), self._books)
-        self._in_doubt = False
 
     def find_ended(self, key: str) -> Instance | None:
         """An instance that ended long ago, by name or instance id.
@@ -209,11 +294,16 @@ class Ledger:
         """See whether the disk can be written again after a failure, so that readiness recovers by itself.
 
         Raises:
+            StoreHeld: another process writes the log.
             StoreUnavailable: it still cannot.
         """
-        with self._lock:
-            self._settle_doubt()
-            self._trouble = None
+        try:
+            with self._lock:
+                self._settle_doubt()
+                self._store.probe()
+                self._trouble = None
+        finally:
+            self._announce()
 
     def close(self) -> None:
         """Wait for the command under way, then close the store; later commands fail with StoreUnavailable."""
