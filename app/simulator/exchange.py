@@ -51,7 +51,7 @@ class RequestRow:
     path: str
     route: str
     status: int | None
-    fault: str
+    faults: tuple[str, ...]
     committed: bool
 
 
@@ -95,22 +95,22 @@ class Exchange:
             self._count(request, found)
             struck = self.faults.pick(Phase.ACCEPT, request)
         early = self._strike_early(struck, sleep)
-        delivery, fault = (early, _name(struck)) if early else self._execute(request, found, sleep)
+        delivery, later = (early, ()) if early else self._execute(request, found, sleep)
         with world.lock:
-            return self._close(number, request, found, delivery, fault or _name(struck))
+            return self._close(number, request, found, delivery, (*_names(struck), *later))
 
-    def _execute(self, request: Request, found: Found | None, sleep: Sleep) -> tuple[Delivery, str]:
-        """Gate, faults and world; returns the delivery and the name of the fault that struck."""
+    def _execute(self, request: Request, found: Found | None, sleep: Sleep) -> tuple[Delivery, tuple[str, ...]]:
+        """Gate, faults and world; returns the delivery and the names of the faults that struck."""
         world = self._world
         with world.lock:
             world.catch_up()
             headers, refused = self.api.admit(request, found) if self._gated else ({}, None)
             struck = None if refused else self.faults.pick(Phase.BEFORE_COMMIT, request)
         if refused is not None:
-            return Delivery(response=refused), ""
+            return Delivery(response=refused), ()
         early = self._strike_early(struck, sleep)
         if early is not None:
-            return replace(early, response=early.response.with_headers(headers)), _name(struck)
+            return replace(early, response=early.response.with_headers(headers)), _names(struck)
         action = struck.fault.action if struck else None
         with world.lock:
             world.catch_up()
@@ -121,7 +121,7 @@ class Exchange:
                 late = self.faults.pick(Phase.AFTER_COMMIT, request)
             if late is None and response.status < 400:  # noqa: PLR2004 - an HTTP status
                 late = self.faults.pick(Phase.RESPONSE, request)
-            return self._strike_late(late, response.with_headers(headers)), _name(late) or _name(struck)
+            return self._strike_late(late, response.with_headers(headers)), _names(struck, late)
 
     @staticmethod
     def _strike_early(struck: FaultRecord | None, sleep: Sleep) -> Delivery | None:
@@ -157,7 +157,9 @@ class Exchange:
             if group_of(request.fields.get("description")) in counters.unknown_groups:
                 counters.posts_after_unknown_without_list += 1
 
-    def _close(self, number: int, request: Request, found: Found | None, delivery: Delivery, fault: str) -> Delivery:
+    def _close(
+        self, number: int, request: Request, found: Found | None, delivery: Delivery, faults: tuple[str, ...]
+    ) -> Delivery:
         """Write the log and count what the client can and cannot know now."""
         response, counters = delivery.response, self._world.state.counters
         route = found.route.name if found else "unknown"
@@ -171,7 +173,7 @@ class Exchange:
                 path=request.path,
                 route=route,
                 status=sent,
-                fault=fault,
+                faults=faults,
                 committed=response.committed,
             )
         )
@@ -202,5 +204,6 @@ def _is_murky(response: Response) -> bool:
     return not (response.status == 503 and isinstance(response.payload, dict))  # noqa: PLR2004 - an HTTP status
 
 
-def _name(struck: FaultRecord | None) -> str:
-    return "" if struck is None else (struck.fault.name or struck.id)
+def _names(*struck: FaultRecord | None) -> tuple[str, ...]:
+    """Presets' names, or ids of faults made by hand."""
+    return tuple(record.fault.name or record.id for record in struck if record is not None)

@@ -37,6 +37,7 @@ class HttpServer:
         self._date = date
         self._stopping = threading.Event()
         self._lock = threading.Lock()
+        self._mine = threading.local()
         self._connections: set[socket.socket] = set()
         self._listener: socket.socket | None = self._listen(host, port)
         address = self._listener.getsockname()
@@ -63,12 +64,12 @@ class HttpServer:
         self._stopping.wait(seconds)
 
     def go_down(self, seconds: float) -> None:
-        """Refuse connections and break the open ones for a while."""
+        """Refuse connections and break the open ones for a while, but for the one this was asked on."""
         with self._lock:
             listener, self._listener = self._listener, None
         if listener is not None:
             listener.close()
-        self._drop_all()
+        self._drop_all(spare=getattr(self._mine, "connection", None))
         threading.Thread(target=self._come_back, args=(seconds,), name="simulator-listener", daemon=True).start()
 
     def _come_back(self, seconds: float) -> None:
@@ -103,9 +104,9 @@ class HttpServer:
             if self._listener is not None:
                 self._listener.close()
 
-    def _drop_all(self) -> None:
+    def _drop_all(self, spare: socket.socket | None = None) -> None:
         with self._lock:
-            open_now = list(self._connections)
+            open_now = [connection for connection in self._connections if connection is not spare]
         for connection in open_now:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -113,6 +114,7 @@ class HttpServer:
     def _serve(self, connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         reader = connection.makefile("rb")
+        self._mine.connection = connection
         counted = False
         try:
             while not self._stopping.is_set():
@@ -137,7 +139,7 @@ class HttpServer:
         """Send an answer in its manner; returns whether the connection lives on."""
         if delivery.delay_s:
             self.sleep(delivery.delay_s)
-        keep = request.headers.get("connection", "").lower() != "close"
+        keep = request.headers.get("connection", "").lower() != "close" and self._listener is not None
         match delivery.manner:
             case Hang(seconds=seconds):
                 self.sleep(seconds)

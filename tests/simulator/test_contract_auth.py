@@ -47,8 +47,8 @@ def test_04_refresh_and_its_fallback(sim: Harness) -> None:
     sim.preset("refresh_rejected")
     client._authentication._expires_at = 0
     assert client.instances.get() == []
-    tokens = [(row["status"], row["fault"]) for row in sim.requests() if row["path"].endswith("token")]
-    assert tokens == [(200, ""), (200, ""), (401, "refresh_rejected"), (200, "")]
+    tokens = [(row["status"], row["faults"]) for row in sim.requests() if row["path"].endswith("token")]
+    assert tokens == [(200, []), (200, []), (401, ["refresh_rejected"]), (200, [])]
 
 
 def test_05_no_bearer_or_a_revoked_one_is_401(sim: Harness) -> None:

@@ -138,7 +138,7 @@ def test_raw_faults_can_be_added_counted_and_lifted(sim: Harness) -> None:
     assert [sim.raw("GET", "/balance").status_code for _ in range(5)] == [200, 418, 418, 200, 200]
     (seen,) = sim.control("GET", "/faults")
     assert (seen["id"], seen["fired"]) == (fault_id, 2)
-    assert [row["fault"] for row in sim.requests()].count(fault_id) == 2
+    assert [row["faults"] for row in sim.requests()].count([fault_id]) == 2
     sim.control("DELETE", f"/faults/{fault_id}")
     assert sim.control("GET", "/faults") == []
 
