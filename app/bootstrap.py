@@ -185,7 +185,12 @@ class App:
             parallel=self._config.verda.parallel_creates,
             wake=lambda: self.scheduler.wake(Provision.name),
         )
-        observe = Observe(bench=bench, loss_brake=self._config.loss_brake, claim=self._config.claim == "auto")
+        observe = Observe(
+            bench=bench,
+            loss_brake=self._config.loss_brake,
+            claim=self._config.claim == "auto",
+            list_lag=self._config.verda.list_lag,
+        )
         return Scheduler(
             (
                 Scheduled(job=observe, every=every.observe),

@@ -7,7 +7,7 @@ import threading
 from importlib.metadata import version as version_of
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -63,6 +63,14 @@ def serve(
     finally:
         if simulator is not None:
             simulator.stop()
+    _leave()
+
+
+def _leave() -> NoReturn:
+    """End the process now: everything is stopped and durable, and a thread that waits for the cloud must not delay it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _run(app: App, loaded: LoadedConfig, stop: threading.Event) -> None:

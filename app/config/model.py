@@ -59,6 +59,10 @@ class Verda(f.Section):
         default=0.5, description="Share of the project's request budget that we may use; the rest is for other tools."
     )
     parallel_creates: f.Parallel = Field(default=8, description="Creations under way at the same time.")
+    list_lag: f.Duration = Field(
+        default=timedelta(seconds=90),
+        description="How long a new machine may be missing from lists before its absence means anything.",
+    )
 
     def missing_credentials(self) -> tuple[str, ...]:
         """The keys that a call to the real API would need and that are not set."""

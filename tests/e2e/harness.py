@@ -58,7 +58,12 @@ class Provider:
             "listen": f"127.0.0.1:{self.grpc_port}",
             "http": {"listen": f"127.0.0.1:{self.http_port}"},
             "database": str(self.database),
-            "verda": {"base_url": simulator.base_url, "client_id": "simulator", "client_secret": "simulator"},
+            "verda": {
+                "base_url": simulator.base_url,
+                "client_id": "simulator",
+                "client_secret": "simulator",
+                "list_lag": "3s",
+            },
             "intervals": {"observe": "200ms"},
             "logging": {"level": "debug", "format": "json"},
             "node_groups": groups,

@@ -55,6 +55,8 @@ class VerdaCloud:
         secret = client_secret if isinstance(client_secret, SecretStr) else SecretStr(client_secret)
         if not client_id or not secret:
             raise ValueError("the API needs a client id and a client secret")
+        if not (client_id.isascii() and client_id.isprintable()):
+            raise ValueError("the client id must be printable ASCII: the SDK puts it into a header")
         limits = limits or Limits()
         base_url = base_url.rstrip("/")
         self._backend = backend

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import NoReturn
@@ -54,6 +54,8 @@ def parse_json(body: bytes) -> object:
         return json.loads(body.decode("utf-8-sig"), parse_float=Decimal, parse_constant=_no_constant)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    except InvalidOperation:
+        raise ValueError("a number with an exponent beyond all measure") from None
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -188,5 +188,4 @@ class Client(VerdaClient):  # type: ignore[misc]  # likewise
         self.constants = Constants(base_url, __version__)
         self._authentication = auth
         self._http_client = http
-        self.http = http
         self.volumes = VolumesService(http)

@@ -21,8 +21,8 @@ ERROR_BYTES = 65_536
 SUCCESS = range(200, 300)
 TOO_LARGE = "answer_too_large"
 
-# Everything the layers below may raise; requests' own exceptions are OSErrors.
-_FAILURES = (OSError, http.client.HTTPException, urllib3.exceptions.HTTPError)
+# Everything the layers below may raise; requests' own exceptions are OSErrors, a negative chunk size a ValueError.
+_FAILURES = (OSError, ValueError, http.client.HTTPException, urllib3.exceptions.HTTPError)
 
 _NOT_SENT_CODES: Mapping[Stage, tuple[str, str]] = {
     Stage.WAITING: ("not_sent", "the request could not be made"),

@@ -17,7 +17,7 @@ from app.errors import CloudError, Throttled
 from app.log import INSTANCE, get_logger
 from app.reconcile.jobs.job import Bench
 
-SETTLE = timedelta(seconds=90)
+LIST_LAG = timedelta(seconds=90)
 """How long a machine may be missing from lists after its creation before its absence means anything.
 
 Nothing public says how far Verda's list lags; 60 s is what others design for, and half of that on top is ours.
@@ -40,6 +40,7 @@ class Observe:
     bench: Bench
     loss_brake: float
     claim: bool = False
+    list_lag: timedelta = LIST_LAG
     _misses: Counter[str] = field(default_factory=Counter)
     _unseen: Counter[tuple[str, int]] = field(default_factory=Counter)
     _braking: bool = False
@@ -76,12 +77,12 @@ class Observe:
         keys = {(instance.name, instance.attempt): instance for instance in unseen}
         self._unseen = Counter({key: self._unseen[key] + 1 for key in keys})
         for (name, attempt), instance in keys.items():
-            settled = instance.unknown_since is not None and taken_at - instance.unknown_since >= SETTLE
+            settled = instance.unknown_since is not None and taken_at - instance.unknown_since >= self.list_lag
             if settled and self._unseen[name, attempt] >= _SIGHTINGS_TO_RULE_OUT:
                 self.bench.record(RuleOutCreate(instance=name, attempt=attempt), cause)
 
     def _look_for_absent(self, machines: Collection[Machine], taken_at: datetime, cause: Cause) -> None:
-        absent = observation.absent(self.bench.books, machines, taken_at, SETTLE)
+        absent = observation.absent(self.bench.books, machines, taken_at, self.list_lag)
         self._misses = Counter({instance.name: self._misses[instance.name] + 1 for instance in absent})
         for instance in self._doubtful(absent)[:_LOOKUPS_PER_RUN]:
             self._confirm_ended(instance, cause)
