@@ -1,23 +1,26 @@
 """Whatever the API answers: a value or one of our own errors, and nothing else."""
 
 import json
+import random
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.clock import FakeClock
 from app.cloud.ratelimit import parse_ratelimit
 from app.cloud.verda import decode
 from app.cloud.verda.outcome import failure_of, retry_after
 from app.cloud.verda.transport import Answer
 from app.cloud.verda.words import LONGEST_MESSAGE, printable
-from app.errors import CloudError
+from app.errors import CloudError, NotSent, OutcomeUnknown
 
+from .conftest import MakeCloud
 from .test_reading import H100, VOLUME_JSON
-from .toy import instance
+from .toy import INSTANCE, ORDER, Toy, instance, written
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 SCALARS = (
@@ -46,6 +49,7 @@ def test_any_bytes_are_read_or_refused(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_any_value_in_any_field_is_read_or_refused(name: str, data: st.DataObject) -> None:
     """One field odd, the others as documented."""
@@ -73,6 +77,37 @@ def test_any_answer_is_a_success_or_one_of_our_errors(
         assert failure.code
         assert 0 < len(failure.message) <= LONGEST_MESSAGE
         assert failure.message.isprintable()
+
+
+GOOD = b'HTTP/1.1 202 Accepted\r\nRateLimit: "project";r=486;t=37\r\nContent-Length: 36\r\n\r\n' + INSTANCE.encode()
+CHUNKED = b"HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\n\r\n24\r\n" + INSTANCE.encode() + b"\r\n0\r\n\r\n"
+NOISE = (b"\r\n", b"\n", b"\x00", b": ", b"-1", b"9" * 20, b"Content-Length: 3\r\n", b"Content-Encoding: gzip\r\n")
+
+
+def garbled(good: bytes, chance: random.Random) -> bytes:
+    """An answer with a few bytes changed, left out, repeated or put in."""
+    answer = bytearray(good)
+    for _ in range(chance.randint(1, 5)):
+        place, length = chance.randrange(len(answer)), chance.randint(0, 8)
+        answer[place : place + length] = chance.choice((*NOISE, b"", chance.randbytes(1), bytes(answer[:length])))
+    return bytes(answer)
+
+
+@pytest.mark.parametrize("good", [GOOD, CHUNKED], ids=["plain", "chunked"])
+def test_no_garbled_answer_gets_past_the_closed_set_of_outcomes(toy: Toy, make_cloud: MakeCloud, good: bytes) -> None:
+    """Anything else would look like a mistake of ours, and the machine would be forgotten."""
+    chance = random.Random(20260105)  # noqa: S311 - reproducible on purpose
+    cloud = make_cloud(clock=(clock := FakeClock()), wait=clock.advance, breaker_threshold=1000)
+    outcomes: set[type[CloudError]] = set()
+    for _ in range(200):
+        clock.advance(60)
+        toy.on("POST", "/instances", written(garbled(good, chance)))
+        try:
+            assert len(cloud.create_instance(ORDER)) == len(INSTANCE)
+        except CloudError as failure:
+            outcomes.add(type(failure))
+    assert OutcomeUnknown in outcomes
+    assert NotSent not in outcomes
 
 
 @given(words=st.text() | st.from_regex(r"Mon, [0-9]{1,3} Jan [0-9]{1,20} 00:00:30 ([+-][0-9]{1,20}|GMT)"))

@@ -45,6 +45,13 @@ def test_missing_credentials_are_refused(client_id: str, secret: str) -> None:
         VerdaCloud(client_id=client_id, client_secret=secret)
 
 
+@pytest.mark.parametrize("client_id", ["clïent", "cli\nent", "client\x00"])
+def test_a_client_id_that_breaks_a_header_is_refused(client_id: str) -> None:
+    """The SDK puts the beginning of it into every User-Agent."""
+    with pytest.raises(ValueError, match="printable ASCII"):
+        VerdaCloud(client_id=client_id, client_secret=SECRET)
+
+
 @pytest.mark.parametrize("share", [0.0, -1.0, 1.01])
 def test_a_share_of_the_rate_limit_that_makes_no_sense_is_refused(share: float) -> None:
     """None at all would stop everything, more than all would break the limit."""

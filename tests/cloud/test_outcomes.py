@@ -24,7 +24,6 @@ from .toy import (
     deaf_port,
     drip,
     error,
-    garbage,
     grant,
     hang,
     html,
@@ -33,9 +32,11 @@ from .toy import (
     ok,
     raw,
     reset,
+    written,
 )
 
 HEAD = b"HTTP/1.1 202 Accepted\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 
 # What the API itself refuses in its own words was not done; everything else may have been.
 JUDGED: dict[str, tuple[Reply, type[CloudError], str, int | None]] = {
@@ -77,13 +78,15 @@ JUDGED: dict[str, tuple[Reply, type[CloudError], str, int | None]] = {
     "hang": (hang, OutcomeUnknown, "timeout", None),
     "close": (close, OutcomeUnknown, "connection_lost", None),
     "reset": (reset, OutcomeUnknown, "connection_lost", None),
-    "not HTTP": (garbage, OutcomeUnknown, "connection_lost", None),
+    "not HTTP": (written(b"garbage\r\n\r\n"), OutcomeUnknown, "connection_lost", None),
     "dripping head": (drip(b"HTTP/1.1 2", b"02 Accepted\r\n" + b"X: y\r\n" * 50), OutcomeUnknown, "timeout", None),
     "dripping body": (drip(HEAD + b"Content-Length: 500\r\n\r\n", b" " * 500), OutcomeUnknown, "timeout", 202),
     "hanging body": (drip(HEAD + b"Content-Length: 36\r\n\r\n", b" ", 5.0), OutcomeUnknown, "timeout", 202),
     "id cut short, length known": (cut(INSTANCE[:9].encode(), 36, 202), OutcomeUnknown, "answer_cut_short", 202),
     "id cut short, length unknown": (cut(INSTANCE[:9].encode(), None, 202), OutcomeUnknown, "unreadable_answer", 202),
     "id badly packed": (raw(b"not gzip", 202, Content_Encoding="gzip"), OutcomeUnknown, "answer_cut_short", 202),
+    "number beyond measure": (raw(b"5e99999999999999999999", 202), OutcomeUnknown, "unreadable_answer", 202),
+    "negative chunk": (written(CHUNKED + b"-5\r\n"), OutcomeUnknown, "answer_cut_short", 202),
     "no id": (raw(b"", 202), OutcomeUnknown, "unreadable_answer", 202),
     "no content": (nothing, OutcomeUnknown, "unreadable_answer", 204),
     "null id": (ok(None, 202), OutcomeUnknown, "unreadable_answer", 202),

@@ -229,10 +229,14 @@ def nothing(handler: Handler) -> None:
     handler.wfile.write(b"HTTP/1.1 204 No Content\r\n\r\n")
 
 
-def garbage(handler: Handler) -> None:
-    """Something that is not HTTP."""
-    handler.wfile.write(b"garbage\r\n\r\n")
-    handler.drop()
+def written(answer: bytes) -> Reply:
+    """These bytes, whatever they are, then the end."""
+
+    def reply(handler: Handler) -> None:
+        handler.wfile.write(answer)
+        handler.drop()
+
+    return reply
 
 
 def hang(handler: Handler) -> None:
