@@ -197,11 +197,8 @@ def parse_ratelimit(header: str) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     for item in header.split(","):
         name, *parameters = (part.strip() for part in item.split(";"))
-        values = {
-            key.strip(): int(value)
-            for key, equals, value in (parameter.partition("=") for parameter in parameters)
-            if equals and value.strip().isdecimal() and len(value) <= len("999999")
-        }
+        pairs = ([side.strip() for side in parameter.partition("=")] for parameter in parameters)
+        values = {key: int(value) for key, _, value in pairs if value.isdecimal() and len(value) <= len("999999")}
         if "r" in values and "t" in values:
             found[name.strip('"')] = (values["r"], values["t"])
     return found

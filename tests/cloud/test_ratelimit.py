@@ -197,6 +197,7 @@ def test_a_429_without_a_sensible_hint(retry_after: timedelta | None, expected: 
         ("", {}),
         (";;,,=;r=;t", {}),
         ("500", {}),
+        ('"project";r=\x1f4;t= 5', {"project": (4, 5)}),
     ],
 )
 def test_the_header_is_read_leniently(header: str, expected: dict[str, tuple[int, int]]) -> None:
