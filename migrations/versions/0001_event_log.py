@@ -40,7 +40,7 @@ def _projection(name: str, key: str, *columns: sa.Column[object]) -> None:
         name,
         sa.Column(key, sa.Text, nullable=False),
         *columns,
-        sa.PrimaryKeyConstraint(key, name=f"pk_{name}"),
+        sa.PrimaryKeyConstraint(key, name=op.f(f"pk_{name}")),
         sqlite_strict=True,
     )
 
@@ -55,9 +55,10 @@ def upgrade() -> None:
         *_columns("type"),
         *_columns("", integers="schema"),
         *_columns("recorded_at actor correlation_id data hash"),
-        sa.UniqueConstraint("stream", "version", name="uq_events_stream_version"),
-        sa.CheckConstraint("version >= 1", name="ck_events_version"),
-        sa.CheckConstraint("json_valid(data)", name="ck_events_data"),
+        sa.UniqueConstraint("stream", "version", name=op.f("uq_events_stream_version")),
+        # `f` says that the names are final, or the naming convention would prefix them once more.
+        sa.CheckConstraint("version >= 1", name=op.f("ck_events_version")),
+        sa.CheckConstraint("json_valid(data)", name=op.f("ck_events_data")),
         sqlite_strict=True,
         sqlite_autoincrement=True,
     )

@@ -1,0 +1,3 @@
+from store.conftest import _fresh, _started, fresh, started
+
+__all__ = ["_fresh", "_started", "fresh", "started"]

@@ -1,0 +1,297 @@
+"""A long, seeded story: every command there is, in an order nobody would have thought of, on one ledger."""
+
+import random
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from decimal import Decimal
+
+from app.clock import FakeClock, SeededIds
+from app.domain.cloud import RecordCatalogue, RecordSurplus, RecordSurplusGone, RecordUnreachable
+from app.domain.decide import Command
+from app.domain.envelope import Cause, Event, Recorded
+from app.domain.ids import Mark, instance_name
+from app.domain.instance.commands import (
+    AttemptCreate,
+    AttemptDelete,
+    CheckDeadlines,
+    ConfirmEnded,
+    LearnProviderId,
+    RecordCreated,
+    RecordCreateRefused,
+    RecordCreateUnknown,
+    RecordDeleteRefused,
+    Refusal,
+    RuleOutCreate,
+)
+from app.domain.instance.events import Found
+from app.domain.instance.lifecycle import InstanceState
+from app.domain.instance.state import Instance
+from app.domain.machine import Machine
+from app.domain.nodegroup.commands import ApplyConfiguration, DecreaseTargetSize, DeleteNodes, IncreaseSize
+from app.domain.nodegroup.spec import NodeGroupSpec
+from app.domain.observation import ObserveMachines, Readopt
+from app.domain.offering import Contract, InstanceType
+from app.domain.service import StartService
+from app.errors import Conflict, InvalidRequest, NotFound, RuleViolation
+from app.ledger.ledger import Ledger
+
+from .harness import H100, group
+
+_STATUSES = ("provisioning", "running", "running", "running", "offline", "error", "no_capacity", "weird")
+_REFUSALS = (
+    (Refusal.NO_CAPACITY, 503, "service_unavailable"),
+    (Refusal.REJECTED, 402, "insufficient_funds"),
+    (Refusal.REJECTED, 400, "invalid_request"),
+    (Refusal.THROTTLED, 429, "too_many_requests"),
+    (Refusal.NOT_SENT, None, "connection_refused"),
+)
+_LEAN = InstanceType.model_validate({**H100.model_dump(), "name": "CPU.4V.16G", "gpus": 0, "spot_price": None})
+
+
+class Story:
+    """Steps of a random walk. `machines` is the cloud: what its list shows, by instance id."""
+
+    def __init__(self, ledger: Ledger, clock: FakeClock, seed: int) -> None:
+        self.ledger = ledger
+        self.clock = clock
+        self.machines: dict[str, Machine] = {}
+        self.seen: set[str] = set()
+        self.acknowledged = 0
+        self._random = random.Random(seed)  # noqa: S311 - reproducible on purpose
+        self._ids = SeededIds(seed)
+        self._price = Decimal("2.40")
+        self._steps: Sequence[Callable[[], None]] = (
+            *(self._increase,) * 4,
+            *(self._create,) * 8,
+            *(self._observe,) * 6,
+            *(self._delete,) * 2,
+            *(self._terminate,) * 4,
+            *(self._settle_unknown,) * 2,
+            self._decrease,
+            self._lose,
+            self._readopt,
+            self._learn,
+            self._surplus,
+            self._strangers,
+            self._catalogue,
+            self._outage,
+            self._deadlines,
+            self._configure,
+            self._start,
+        )
+
+    def begin(self) -> None:
+        """A new installation that takes over the machine of a lost predecessor."""
+        self._start()
+        self._tell(self._configuration(group("gpu", max_size=8), group("spare", max_size=4)))
+        self._tell(RecordCatalogue(types=(H100, _LEAN)))
+        self._tell(RecordUnreachable(code="timeout", message="the API's \"gateway\" doesn't answer"))
+        self._appear("old-00000000", Mark(cluster="prod", installation="before", group="old"))
+        self._tell(ObserveMachines(machines=self._listing(), backend="simulator", claim=True))
+
+    def walk(self, steps: int) -> None:
+        """Take some steps."""
+        for _ in range(steps):
+            self.clock.advance(self._random.choice((0.000001, 0.5, 3.25, 60)))
+            self._random.choice(self._steps)()
+
+    def _tell(self, command: Command) -> Sequence[Recorded[Event]]:
+        cause = Cause(actor=self._random.choice(("cluster-autoscaler", "operator")), correlation_id=self._ids.token())
+        try:
+            recorded = self.ledger.execute(command, cause)
+        except (RuleViolation, InvalidRequest, Conflict, NotFound):
+            return ()
+        self.seen.update(item.event.type for item in recorded)
+        self.acknowledged = max([self.acknowledged, *(item.position for item in recorded)])
+        return recorded
+
+    def _some(self, *states: InstanceState) -> list[Instance]:
+        found = [instance for instance in self.ledger.books.instances.values() if instance.state in states]
+        found.sort(key=lambda instance: instance.name)
+        return self._random.sample(found, min(len(found), 2))
+
+    def _listing(self) -> tuple[Machine, ...]:
+        return tuple(self.machines.values())
+
+    def _appear(self, hostname: str, mark: Mark) -> str:
+        instance_id = self._ids.token()
+        self.machines[instance_id] = Machine(
+            instance_id=instance_id,
+            hostname=hostname,
+            status="provisioning",
+            description=mark.text(),
+            instance_type=H100.name,
+            image="ubuntu-24.04",
+            location="FIN-01",
+            contract=Contract.SPOT,
+            price_per_hour=Decimal("0.60"),
+            created_at=self.clock.now(),
+        )
+        return instance_id
+
+    def _ours(self, node_group: str) -> Mark:
+        return Mark(cluster="prod", installation=self.ledger.books.installation.installation_id, group=node_group)
+
+    def _start(self) -> None:
+        self._tell(
+            StartService(
+                installation_id="inst1",
+                version="0.1.0",
+                host="pod-0",
+                pid=7,
+                sqlite_version="3.53.4",
+                backend="simulator",
+            )
+        )
+
+    def _configuration(self, *specs: NodeGroupSpec) -> ApplyConfiguration:
+        return ApplyConfiguration(specs=specs, sha256=self._ids.token(), cluster_name="prod")
+
+    def _configure(self) -> None:
+        specs = [group("gpu", max_size=self._random.randint(2, 9), labels={"tier": self._random.choice("ab")})]
+        if self._random.random() < 0.5:
+            specs.append(group("spare", max_size=4))
+        self._tell(self._configuration(*specs))
+
+    def _increase(self) -> None:
+        node_group = self._random.choice(("gpu", "gpu", "spare", "nowhere"))
+        delta = self._random.randint(0, 3)
+        names = tuple(instance_name(node_group, self._ids.suffix()) for _ in range(delta))
+        self._tell(IncreaseSize(node_group=node_group, delta=delta, names=names))
+
+    def _decrease(self) -> None:
+        self._tell(DecreaseTargetSize(node_group="gpu", delta=-self._random.randint(1, 2)))
+
+    def _delete(self) -> None:
+        live = self._some(InstanceState.RUNNING, InstanceState.FAILED, InstanceState.SUBMITTING, InstanceState.STOPPED)
+        for instance in live:
+            self._tell(DeleteNodes(node_group=instance.node_group, instances=(instance.name,)))
+
+    def _create(self) -> None:
+        for instance in self._some(InstanceState.REQUESTED):
+            if not self._tell(AttemptCreate(instance=instance.name)):
+                continue
+            attempt = self.ledger.books.instances[instance.name].attempt
+            match self._random.randint(0, 9):
+                case 0 | 1:
+                    self._refuse(instance, attempt)
+                case 2:
+                    self._appear(instance.name, self._ours(instance.node_group))
+                    self._tell(RecordCreateUnknown(instance=instance.name, attempt=attempt, reason="reset"))
+                case 3:
+                    self._tell(RecordCreateUnknown(instance=instance.name, attempt=attempt, reason="timeout"))
+                case _:
+                    found = self._appear(instance.name, self._ours(instance.node_group))
+                    self._tell(RecordCreated(instance=instance.name, instance_id=found, found=Found.ANSWERED))
+
+    def _refuse(self, instance: Instance, attempt: int) -> None:
+        refusal, status, code = self._random.choice(_REFUSALS)
+        self._tell(
+            RecordCreateRefused(
+                instance=instance.name,
+                attempt=attempt,
+                refusal=refusal,
+                status=status,
+                code=code,
+                message="no 'luck'; -- today",
+                retry_after=None,
+            )
+        )
+
+    def _settle_unknown(self) -> None:
+        for instance in self.ledger.books.instances.values():
+            if instance.unknown_since is not None:
+                found = [machine for machine in self._listing() if machine.hostname == instance.name]
+                if found:
+                    self._tell(
+                        RecordCreated(instance=instance.name, instance_id=found[0].instance_id, found=Found.LOOKED_UP)
+                    )
+                else:
+                    self._tell(RuleOutCreate(instance=instance.name, attempt=instance.attempt))
+
+    def _observe(self) -> None:
+        for instance_id, machine in self.machines.items():
+            if self._random.random() < 0.4:
+                self.machines[instance_id] = _with_status(machine, self._random.choice(_STATUSES))
+        self._tell(ObserveMachines(machines=self._listing(), backend="simulator", claim=False))
+
+    def _terminate(self) -> None:
+        for instance in self._some(InstanceState.DELETING):
+            self._tell(AttemptDelete(instances=(instance.name,)))
+            if instance.instance_id is None:
+                continue
+            if self._random.random() < 0.3:
+                self._tell(RecordDeleteRefused(instance=instance.name, code="busy", message="it's provisioning"))
+            else:
+                self._end(instance, instance.instance_id)
+
+    def _lose(self) -> None:
+        for instance in self._some(InstanceState.RUNNING, InstanceState.PROVISIONING)[:1]:
+            if instance.instance_id is not None:
+                self._end(instance, instance.instance_id)
+
+    def _end(self, instance: Instance, instance_id: str) -> None:
+        self.machines.pop(instance_id, None)
+        known = self._random.random() < 0.5
+        self._tell(ConfirmEnded(instance=instance.name, instance_id=instance_id, known_by_id=known))
+
+    def _readopt(self) -> None:
+        for instance in self._some(InstanceState.LOST)[:1]:
+            found = self._appear(instance.name, self._ours(instance.node_group))
+            machine = self.machines.pop(found)
+            back = Machine(
+                instance_id=instance.instance_id or found,
+                hostname=machine.hostname,
+                status="running",
+                description=machine.description,
+                instance_type=machine.instance_type,
+            )
+            self.machines[back.instance_id] = back
+            self._tell(Readopt(instance=instance.name, machine=back))
+
+    def _learn(self) -> None:
+        for instance in self._some(InstanceState.RUNNING)[:1]:
+            self._tell(LearnProviderId(instance=instance.name, provider_id=f"verda:///{instance.name}"))
+
+    def _surplus(self) -> None:
+        for known in list(self.ledger.books.cloud.surplus):
+            self._tell(RecordSurplusGone(instance_id=known))
+        for instance in self._some(InstanceState.RUNNING, InstanceState.GONE)[:1]:
+            self._tell(RecordSurplus(instance=instance.name, instance_id=self._ids.token(), reason="duplicate"))
+
+    def _strangers(self) -> None:
+        self._appear(instance_name("gpu", self._ids.suffix()), self._ours("gpu"))
+        foreign = Mark(cluster="prod", installation="elsewhere", group="gpu")
+        stranger = self._appear(instance_name("gpu", self._ids.suffix()), foreign)
+        self._observe()
+        del self.machines[stranger]
+
+    def _catalogue(self) -> None:
+        self._price += Decimal("0.01")
+        dearer = InstanceType.model_validate({**H100.model_dump(), "on_demand_price": self._price})
+        self._tell(RecordCatalogue(types=(dearer, _LEAN) if self._random.random() < 0.6 else (dearer,)))
+
+    def _outage(self) -> None:
+        self._tell(RecordUnreachable(code="timeout", message="read timed out"))
+
+    def _deadlines(self) -> None:
+        self.clock.advance(timedelta(minutes=self._random.choice((1, 11, 45))))
+        self._tell(CheckDeadlines(failed_expiry=timedelta(minutes=30)))
+
+
+def _with_status(machine: Machine, status: str) -> Machine:
+    return Machine(
+        instance_id=machine.instance_id,
+        hostname=machine.hostname,
+        status=status,
+        description=machine.description,
+        instance_type=machine.instance_type,
+        image=machine.image,
+        location=machine.location,
+        contract=machine.contract,
+        price_per_hour=machine.price_per_hour,
+        created_at=machine.created_at,
+        ip="10.0.0.7",
+        os_volume_id=f"vol-{machine.instance_id}",
+        volume_ids=(f"vol-{machine.instance_id}", "vol-shared"),
+    )
