@@ -1,7 +1,8 @@
 """The prepaid account: ten-minute slices for machines, continuous storage, refunds, and what happens at zero."""
 
 from app.simulator.core import Core, to_ms
-from app.simulator.records import EventKind, InstanceRecord, LedgerRow, Meter, VolumeRecord
+from app.simulator.records import EventKind, InstanceRecord, Meter, VolumeRecord
+from app.simulator.state import LedgerRow
 
 _HOUR_MS = 3_600_000
 _MONTH_HOURS = 730

@@ -9,7 +9,8 @@ from app.simulator.catalogue_data import LOCATIONS
 from app.simulator.errors import invalid, not_found
 from app.simulator.library import Library
 from app.simulator.orders import read_ids
-from app.simulator.records import JournalRow, NamedText
+from app.simulator.records import NamedText
+from app.simulator.state import JournalRow
 from app.simulator.steer import Steer
 from app.simulator.wire import Request, Response
 from app.simulator.world import World

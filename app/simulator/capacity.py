@@ -9,6 +9,12 @@ from app.simulator.records import EventKind, HostRecord, InstanceRecord, PoolRec
 Evict = Callable[[InstanceRecord, str], None]
 
 
+_PACE = 0.5
+"""Guess: how likely a host changes in one step when everything pushes the same way."""
+_SPOT_STRANGERS = 0.3
+"""Guess: the share of strangers on spot."""
+
+
 def pool_key(family: str, location: str) -> str:
     """How pools are named in the state."""
     return f"{location}/{family}"
@@ -97,11 +103,13 @@ class Capacity:
         generator = core.chance.stream("strangers", f"{key}|{pool.steps}")
         unit = max(1, pool.host_size // 8)
         for number, host in enumerate(pool.hosts):
-            drawn, kind = generator.random(), generator.random()
-            used = 1 - host.free / host.size
-            if drawn < 0.25 * (1 - used) * core.config.capacity.load / 0.6:
-                self._stranger_comes(pool, number, unit, spot=kind < 0.3)  # noqa: PLR2004 - guess: a third is spot
-            elif drawn > 1 - 0.25 * used * (1 - core.config.capacity.load) / 0.6:
+            drawn, spot = generator.random(), generator.random() < _SPOT_STRANGERS
+            firm = host.on_demand + host.strangers_on_demand
+            taken = host.size - host.free if spot else firm
+            strangers = host.strangers_on_demand + host.strangers_spot
+            if drawn < _PACE * core.config.capacity.load * (1 - taken / host.size):
+                self._stranger_comes(pool, number, unit, spot=spot)
+            elif drawn > 1 - _PACE * (1 - core.config.capacity.load) * strangers / host.size:
                 self._stranger_goes(host, unit)
         core.time.schedule(to_ms(core.config.capacity.step_s), EventKind.CAPACITY_STEP, key)
 

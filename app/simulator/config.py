@@ -1,7 +1,5 @@
 """Configuration of the simulated cloud: every duration, probability, limit and price rule, with sane presets."""
 
-import math
-import random
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -9,18 +7,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import Field, SecretStr, ValidationError, model_validator
 
 from app.errors import ConfigurationError, Problem
 from app.simulator.presets import PRESETS
 from app.simulator.presets_data import CALM, DURATIONS, PROFILES, default_pools
+from app.simulator.span import Seconds, Section, Span
 
 Probability = Annotated[float, Field(ge=0, le=1)]
-Seconds = Annotated[float, Field(ge=0)]
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class ClockMode(StrEnum):
@@ -31,46 +25,7 @@ class ClockMode(StrEnum):
     MANUAL = "manual"
 
 
-class Span(_Section):
-    """A duration or its distribution, in seconds.
-
-    `{median, p95, low, high}` is log-normal, clipped; `{low, high}` is uniform; a bare number is itself.
-    """
-
-    seconds: Seconds | None = None
-    median: Seconds | None = None
-    p95: Seconds | None = None
-    low: Seconds = 0.0
-    high: Seconds | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare_number(cls, value: object) -> object:
-        return {"seconds": value} if isinstance(value, int | float) else value
-
-    @model_validator(mode="after")
-    def _one_form(self) -> Self:
-        if self.seconds is None and self.median is None and self.high is None:
-            raise ValueError("give a number, {low, high} or {median, p95, low, high}")
-        if self.high is not None and self.high < self.low:
-            raise ValueError("high must not be below low")
-        if self.median is not None and (self.p95 is None or not 0 < self.median <= self.p95):
-            raise ValueError("a log-normal span needs 0 < median <= p95")
-        return self
-
-    def draw(self, generator: random.Random) -> float:
-        """Seconds; always exactly one draw is taken from the generator."""
-        if self.seconds is not None:
-            generator.random()
-            return self.seconds
-        if self.median is None or self.p95 is None:
-            return generator.uniform(self.low, self.high or self.low)
-        sigma = math.log(self.p95 / self.median) / 1.6449 or 1e-9
-        drawn = generator.lognormvariate(math.log(self.median), sigma)
-        return min(max(drawn, self.low), self.high if self.high is not None else math.inf)
-
-
-class Clock(_Section):
+class Clock(Section):
     """Simulated time."""
 
     mode: ClockMode = Field(default=ClockMode.REAL, description="real (1:1), scaled, or manual (only when told)")
@@ -88,7 +43,7 @@ def _filled(data: object, selector: str, default: str, presets: Mapping[str, Map
     return {**presets.get(str(chosen), {}), **data}
 
 
-class Durations(_Section):
+class Durations(Section):
     """How long things take, in seconds of simulated time. `preset` fills in what is not given."""
 
     preset: Literal["realistic", "fast", "demo"] = Field(
@@ -114,7 +69,7 @@ class Durations(_Section):
         return _filled(data, "preset", "realistic", DURATIONS)
 
 
-class Chances(_Section):
+class Chances(Section):
     """Trouble that happens by itself. The profile fills in what is not given; `calm` is all zero."""
 
     validating: Probability = Field(description="share of instances that pass through `validating`")
@@ -134,7 +89,7 @@ class Chances(_Section):
         return self
 
 
-class Capacity(_Section):
+class Capacity(Section):
     """Stock. Pools are counted in GPUs, the CPU pools in vCPUs."""
 
     mode: Literal["fixed", "walk", "script"] | None = Field(
@@ -155,7 +110,7 @@ class Capacity(_Section):
     availability_lag_s: Seconds = Field(default=0.0, description="how stale the availability endpoints may be")
 
 
-class Prices(_Section):
+class Prices(Section):
     """Price movements; an instance keeps the price it was created with unless `reprice` says otherwise."""
 
     walk: bool | None = Field(default=None, description="whether list prices move; default by profile")
@@ -165,7 +120,7 @@ class Prices(_Section):
     reprice: Literal["keep", "follow"] = Field(default="keep", description="what running instances pay after a step")
 
 
-class Billing(_Section):
+class Billing(Section):
     """The prepaid account."""
 
     balance: float = Field(default=100_000.0, description="dollars on the account at the start")
@@ -178,7 +133,7 @@ class Billing(_Section):
     trash_hours: float = Field(default=96.0, gt=0, description="hours until a volume in the trash is erased")
 
 
-class Auth(_Section):
+class Auth(Section):
     """Credentials and tokens."""
 
     clients: dict[str, SecretStr] = Field(
@@ -190,7 +145,7 @@ class Auth(_Section):
     token_clock: Literal["sim", "real"] = Field(default="sim", description="which clock expires tokens")
 
 
-class Limits(_Section):
+class Limits(Section):
     """Rate limits per project, in fixed windows."""
 
     enabled: bool = True
@@ -202,7 +157,7 @@ class Limits(_Section):
     body: Literal["text", "json", "empty"] = Field(default="text", description="what a 429 says; text has 11 bytes")
 
 
-class Latency(_Section):
+class Latency(Section):
     """Time to answer, in real seconds times `scale`."""
 
     scale: float = Field(default=0.0, ge=0, description="0 answers at once")
@@ -211,7 +166,7 @@ class Latency(_Section):
     token: Span = Field(default=Span(median=0.15, p95=0.4, low=0.05, high=2.0), description="POST /oauth2/token")
 
 
-class Quota(_Section):
+class Quota(Section):
     """Limits of the project; unset is unlimited."""
 
     gpus: int | None = Field(default=None, ge=0)
@@ -220,7 +175,7 @@ class Quota(_Section):
     scripts: int = Field(default=100, ge=0)
 
 
-class Behaviour(_Section):
+class Behaviour(Section):
     """Switches for what is not documented, or changed over time."""
 
     allow_delete_in: frozenset[str] = Field(
@@ -241,7 +196,7 @@ class Behaviour(_Section):
     quoted_ids: bool = Field(default=False, description="whether POST answers the id as a JSON string")
 
 
-class NamedSeed(_Section):
+class NamedSeed(Section):
     """A startup script or SSH key that exists from the start."""
 
     name: str
@@ -249,7 +204,7 @@ class NamedSeed(_Section):
     id: str | None = Field(default=None, description="the id to give it; default: derived from the seed")
 
 
-class SimulatorConfig(_Section):
+class SimulatorConfig(Section):
     """Everything the simulated cloud can be told. All sections have defaults that are no kinder than the API."""
 
     seed: int = Field(default=1, description="same seed, same requests, same world")

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from app.errors import ConfigurationError
 from app.simulator import acts, presets
+from app.simulator.arguments import Args, number, word
 from app.simulator.barriers import Barriers
 from app.simulator.capacity import pool_key
 from app.simulator.config import SimulatorConfig, parse_config
@@ -21,7 +22,6 @@ from app.simulator.core import iso, to_ms
 from app.simulator.errors import ApiError, invalid, not_found, unauthorized
 from app.simulator.exchange import Exchange
 from app.simulator.fault_model import Fault, FaultRecord
-from app.simulator.presets import number, word
 from app.simulator.server import HttpServer
 from app.simulator.truth import guests, orphans, truth
 from app.simulator.wire import Request, Response, refusal, text
@@ -118,7 +118,7 @@ class Control:
             ("POST", "/restore", self._restore),
         ]
 
-    def _transport(self) -> Mapping[str, Callable[[presets.Args], JsonValue]]:
+    def _transport(self) -> Mapping[str, Callable[[Args], JsonValue]]:
         """Presets that are neither faults nor acts on the world."""
         return {"token_revoked": self._revoke, "neighbour_storm": self._storm, "listener_down": self._listener}
 
@@ -223,15 +223,15 @@ class Control:
         self._world.touch()
         return _pool(self._world, pool_key(family, location))
 
-    def _revoke(self, args: presets.Args) -> JsonValue:
+    def _revoke(self, args: Args) -> JsonValue:
         refresh_too = args.get("refresh", True) is True
         return {"revoked": self._exchange.api.tokens.revoke_all(refresh_too=refresh_too)}
 
-    def _storm(self, args: presets.Args) -> JsonValue:
+    def _storm(self, args: Args) -> JsonValue:
         self._exchange.api.limiter.burden(int(number(args, "requests", 500)), int(number(args, "windows", 1)))
         return {}
 
-    def _listener(self, args: presets.Args) -> JsonValue:
+    def _listener(self, args: Args) -> JsonValue:
         self._server.go_down(number(args, "down_for", number(args, "seconds", 5)))
         return {}
 

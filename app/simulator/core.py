@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from app.simulator.chance import Chance
-from app.simulator.config import Seconds, SimulatorConfig, Span
-from app.simulator.records import JournalRow, WorldState
+from app.simulator.config import SimulatorConfig
+from app.simulator.span import Seconds, Span
+from app.simulator.state import JournalRow, WorldState
 from app.simulator.timeline import TimeLine
 
 PROJECT_USER = "0b6c3f0e-51a2-4f43-8f0e-5eed00000001"

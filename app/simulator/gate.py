@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 
 from app.simulator.core import to_ms
 from app.simulator.errors import ApiError, invalid, unauthorized
-from app.simulator.records import TokenRecord
+from app.simulator.state import TokenRecord
 from app.simulator.wire import Request, Response, refusal, text
 from app.simulator.world import World
 

@@ -1,10 +1,10 @@
 """The project's instances as the API sees them: create, list, get, act, tag."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.simulator.account import Account
-from app.simulator.admission import ENDED, Admission, Admitted
+from app.simulator.admission import Admission, Admitted
 from app.simulator.core import PROJECT_USER, Core, to_ms
 from app.simulator.errors import ApiError, conflict, forbidden, invalid, no_capacity, not_found
 from app.simulator.library import Library
@@ -60,7 +60,6 @@ class Instances:
         key = self._stream_key(order.hostname)
         if place is None and not self._queued(key, steer):
             raise no_capacity()
-        script = scripts.get(order.startup_script_id).text if order.startup_script_id else ""
         new_first = self._core.config.durations.new.seconds != 0
         instance = InstanceRecord(
             id=self._core.new_id("instance"),
@@ -77,7 +76,7 @@ class Instances:
             status=Status.NEW if new_first else Status.ORDERED,
             ssh_key_ids=list(order.ssh_key_ids),
             startup_script_id=order.startup_script_id,
-            script=script,
+            script=scripts.get(order.startup_script_id).text if order.startup_script_id else "",
             foreign=foreign,
             tags=self._tags(order.tags),
             os_volume_name=self._core.chance.volume_name(key),
@@ -89,12 +88,9 @@ class Instances:
         self._lifecycle.begin(instance)
         counters = self._core.state.counters
         counters.creates_committed += 0 if foreign else 1
-        counters.peak_alive = max(counters.peak_alive, sum(1 for _ in self.alive()))
+        counters.alive += 1
+        counters.peak_alive = max(counters.peak_alive, counters.alive)
         return instance
-
-    def alive(self) -> Iterator[InstanceRecord]:
-        """Everything that exists, seen by the API or not."""
-        return (item for item in self._core.state.instances.values() if item.status not in ENDED)
 
     def get(self, instance_id: str) -> InstanceRecord:
         """GET /instances/{id}; discontinued ones are found too. Raises: 404."""

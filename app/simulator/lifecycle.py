@@ -125,8 +125,7 @@ class Lifecycle:
         """`discontinued`: the meter stops, the room is free, the volumes go where they should."""
         evicted = instance.wish is None and not to_trash
         self.become(instance, Status.DISCONTINUED)
-        instance.ended_ms = self._core.now_ms if instance.ended_ms is None else instance.ended_ms
-        instance.end_reason = instance.end_reason or reason
+        self._mark_ended(instance, reason)
         self._account.stop_meter(instance)
         self.capacity.release(instance)
         self._core.note(
@@ -189,11 +188,16 @@ class Lifecycle:
     def give_up(self, instance: InstanceRecord) -> None:
         """Into `no_capacity`: never placed, never charged, gone from the list after a while."""
         self.become(instance, Status.NO_CAPACITY, error="NO_CAPACITY")
-        instance.ended_ms, instance.end_reason = self._core.now_ms, "no_capacity"
+        self._mark_ended(instance, "no_capacity")
         self._account.stop_meter(instance, waive=True)
         self.capacity.release(instance)
         linger = self._core.draw_ms(self._core.config.durations.no_capacity_linger, "linger", instance.id)
         self._core.time.schedule(linger, EventKind.LEAVE_LIST, instance.id, instance.generation)
+
+    def _mark_ended(self, instance: InstanceRecord, reason: str) -> None:
+        if instance.ended_ms is None:
+            instance.ended_ms, instance.end_reason = self._core.now_ms, reason
+            self._core.state.counters.alive -= 1
 
     def _next_in(self, instance: InstanceRecord, delay_ms: int) -> None:
         self._core.time.schedule(delay_ms, EventKind.NEXT, instance.id, instance.generation)

@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from pydantic import JsonValue, TypeAdapter
 
+from app.simulator.arguments import Args, number, word
 from app.simulator.errors import ApiError, invalid
 from app.simulator.fault_model import (
     Action,
@@ -26,7 +27,6 @@ from app.simulator.fault_model import (
 )
 from app.simulator.steer import Fate, GuestFate, Steer
 
-Args = Mapping[str, JsonValue]
 Preset = Callable[[Args], tuple[Fault, ...]]
 
 _CREATE = Match(method="POST", path="/v1/instances")
@@ -42,22 +42,6 @@ _HTML = "<html><head><title>{}</title></head><body><center><h1>{}</h1></center><
 _GATEWAY = {502: "502 Bad Gateway", 503: "503 Service Temporarily Unavailable", 504: "504 Gateway Time-out"}
 
 _B, _A, _R = Phase.BEFORE_COMMIT, Phase.AFTER_COMMIT, Phase.RESPONSE
-
-
-def number(args: Args, name: str, default: float) -> float:
-    """A numeric argument. Raises: 400."""
-    value = args.get(name, default)
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise invalid(f"{name} must be a number")
-    return value
-
-
-def word(args: Args, name: str, default: str) -> str:
-    """A text argument. Raises: 400."""
-    value = args.get(name, default)
-    if not isinstance(value, str):
-        raise invalid(f"{name} must be a string")
-    return value
 
 
 def _refuse(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> Say:

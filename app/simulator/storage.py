@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 
 from app.errors import ConfigurationError, Problem
-from app.simulator.records import WorldState
+from app.simulator.state import WorldState
 from app.simulator.world import World
 
 _FORMAT: Literal[1] = 1
@@ -74,6 +74,7 @@ class StateFile:
             self._stopping = True
             self._wanted.notify_all()
         self._thread.join(timeout=30)
+        self._world.touch()
         self._save()
 
     def save_now(self, timeout: timedelta = timedelta(seconds=5)) -> None:
@@ -92,12 +93,11 @@ class StateFile:
                 if self._stopping:
                     return
                 self._urgent = False
-            with self._world.lock:
-                self._world.catch_up()
             self._save()
 
     def _save(self) -> None:
         with self._world.lock:
+            self._world.catch_up()  # so that the saved instant and `written_at` are the same moment
             revision = self._world.revision
             if revision == self._saved:
                 return

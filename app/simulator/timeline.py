@@ -3,7 +3,8 @@
 import heapq
 
 from app.clock import Clock
-from app.simulator.records import Due, EventKind, WorldState
+from app.simulator.records import Due, EventKind
+from app.simulator.state import WorldState
 
 
 class TimeLine:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pydantic import JsonValue
 
 from app.simulator.account import billed_ms, meter_cost_micro
-from app.simulator.admission import ENDED
 from app.simulator.core import iso
 from app.simulator.exchange import Exchange, group_of
 from app.simulator.records import InstanceRecord, Status, VolumeRecord
@@ -25,52 +24,73 @@ def _when(at_ms: int | None) -> str | None:
 def truth(world: World, exchange: Exchange, connections_opened: int) -> dict[str, JsonValue]:
     """Everything `/_sim/truth` answers. Money in dollars, durations in seconds."""
     world.account.settle_storage()
-    now, records = world.state.now_ms, list(world.state.instances.values())
-    counters, account = world.state.counters, world.state.account
-    alive = [item for item in records if item.status not in ENDED]
-    ids_of: dict[str, list[str]] = defaultdict(list)
-    for item in records:
-        ids_of[item.hostname].append(item.id)
-    groups = Counter(group_of(item.description) for item in alive)
-    wasted = sum(_wasted_micro(item, now) for item in records)
-    live_volumes = [volume for volume in world.state.volumes.values() if not volume.gone]
-    duplicates = {name: list(ids) for name, ids in ids_of.items() if len(ids) > 1}
+    now, counters = world.state.now_ms, world.state.counters
     return {
         "now": iso(now),
-        "creates_requested": counters.creates_requested,
-        "creates_committed": counters.creates_committed,
-        "creates_answered_ok": counters.creates_answered_ok,
-        "creates_response_lost": counters.creates_response_lost,
-        "duplicate_hostnames": duplicates,  # type: ignore[dict-item]  # lists are invariant
-        "posts_same_hostname": sum(len(ids) - 1 for ids in duplicates.values()),
-        "posts_after_unknown_without_list": counters.posts_after_unknown_without_list,
-        "alive": len(alive),
-        "peak_alive": counters.peak_alive,
-        "alive_by_group": dict(groups),
-        "deletes_requested": counters.deletes_requested,
-        "deletes_committed": counters.deletes_committed,
-        "deletes_repeated": counters.deletes_repeated,
-        "refused_deletes": counters.deletes_refused,
-        "foreign_deletes": counters.foreign_deletes,
-        "deletes_of_never_requested": counters.deletes_of_never_requested,
-        "evictions": counters.evictions,
-        "billed_seconds": sum(billed_ms(item.meter, now) for item in records) / 1000,
-        "cost_instances": _dollars(sum(meter_cost_micro(item.meter, now) for item in records)),
-        "cost_volumes": _dollars(sum(volume.charged_micro for volume in world.state.volumes.values())),
-        "wasted_cost": _dollars(wasted),
-        "balance": _dollars(account.balance_micro),
-        "ledger": {kind: _dollars(total) for kind, total in sorted(account.totals.items())},
-        "orphan_volumes": [volume.id for volume in live_volumes if _is_orphan(volume)],
-        "trash_volumes": sum(1 for volume in live_volumes if volume.deleted_ms is not None),
-        "scripts_count": len(world.scripts),
+        **_calls(world),
+        **_population(world),
+        **_money(world),
         "token_calls": counters.token_calls,
         "requests": exchange.requests,
         "requests_by_route": dict(counters.requests_by_route),
         "429_sent": counters.rate_limited,
         "max_in_flight": exchange.max_in_flight,
         "connections_opened": connections_opened,
-        "instances": [instance_truth(item, now) for item in records],
-        "volumes": [volume_truth(volume) for volume in live_volumes],
+        "instances": [instance_truth(item, now) for item in world.state.instances.values()],
+        "volumes": [volume_truth(volume) for volume in world.state.volumes.values() if not volume.gone],
+    }
+
+
+def _calls(world: World) -> dict[str, JsonValue]:
+    """What was asked of the API, and what came of it."""
+    counters = world.state.counters
+    return {
+        "creates_requested": counters.creates_requested,
+        "creates_committed": counters.creates_committed,
+        "creates_answered_ok": counters.creates_answered_ok,
+        "creates_response_lost": counters.creates_response_lost,
+        "posts_after_unknown_without_list": counters.posts_after_unknown_without_list,
+        "deletes_requested": counters.deletes_requested,
+        "deletes_committed": counters.deletes_committed,
+        "deletes_repeated": counters.deletes_repeated,
+        "refused_deletes": counters.deletes_refused,
+        "foreign_deletes": counters.foreign_deletes,
+        "deletes_of_never_requested": counters.deletes_of_never_requested,
+    }
+
+
+def _population(world: World) -> dict[str, JsonValue]:
+    """What exists, and what should not."""
+    records = world.state.instances.values()
+    alive = [item for item in records if item.ended_ms is None]
+    ids_of: dict[str, list[JsonValue]] = defaultdict(list)
+    for item in records:
+        ids_of[item.hostname].append(item.id)
+    duplicates = {name: ids for name, ids in ids_of.items() if len(ids) > 1}
+    volumes = [volume for volume in world.state.volumes.values() if not volume.gone]
+    return {
+        "alive": len(alive),
+        "peak_alive": world.state.counters.peak_alive,
+        "alive_by_group": dict(Counter(group_of(item.description) for item in alive)),
+        "evictions": world.state.counters.evictions,
+        "duplicate_hostnames": {**duplicates},
+        "posts_same_hostname": sum(len(ids) - 1 for ids in duplicates.values()),
+        "orphan_volumes": [volume.id for volume in volumes if _is_orphan(volume)],
+        "trash_volumes": sum(1 for volume in volumes if volume.deleted_ms is not None),
+        "scripts_count": len(world.scripts),
+    }
+
+
+def _money(world: World) -> dict[str, JsonValue]:
+    """What was paid, and for what."""
+    now, records, account = world.state.now_ms, world.state.instances.values(), world.state.account
+    return {
+        "billed_seconds": sum(billed_ms(item.meter, now) for item in records) / 1000,
+        "cost_instances": _dollars(sum(meter_cost_micro(item.meter, now) for item in records)),
+        "cost_volumes": _dollars(sum(volume.charged_micro for volume in world.state.volumes.values())),
+        "wasted_cost": _dollars(sum(_wasted_micro(item, now) for item in records)),
+        "balance": _dollars(account.balance_micro),
+        "ledger": {kind: _dollars(total) for kind, total in sorted(account.totals.items())},
     }
 
 

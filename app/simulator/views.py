@@ -2,7 +2,8 @@
 
 from app.simulator.catalogue import Catalogue, hardware, image_name, resolve_image
 from app.simulator.core import PROJECT, PROJECT_USER, Core
-from app.simulator.records import InstanceRecord, JournalRow, NamedText, Status, Tag, VolumeRecord
+from app.simulator.records import InstanceRecord, NamedText, Status, Tag, VolumeRecord
+from app.simulator.state import JournalRow
 
 _EARLY = frozenset({Status.NEW, Status.ORDERED, Status.NO_CAPACITY})
 

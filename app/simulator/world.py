@@ -19,15 +19,8 @@ from app.simulator.fault_model import Fault, FaultRecord
 from app.simulator.instances import Instances
 from app.simulator.library import Library
 from app.simulator.lifecycle import Lifecycle
-from app.simulator.records import (
-    Due,
-    EventKind,
-    HostRecord,
-    InstanceRecord,
-    PoolRecord,
-    Quotas,
-    WorldState,
-)
+from app.simulator.records import Due, EventKind, HostRecord, InstanceRecord, PoolRecord
+from app.simulator.state import Quotas, WorldState
 from app.simulator.timeline import TimeLine
 from app.simulator.views import Views
 from app.simulator.volumes import Volumes
