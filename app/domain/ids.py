@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 _OUR_SCHEMES = frozenset({"verda", "datacrunch", "verdacloud"})
 _MAX_PROVIDER_ID = 512
+_SUFFIX = re.compile(r"[a-z0-9]{8}")
+_LABEL = re.compile(r"[a-z](?:[a-z0-9-]*[a-z0-9])?")
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _MARK_PREFIX = "ca:v1"
 _MARK_VALUE = re.compile(r"[A-Za-z0-9._-]+")
@@ -13,6 +15,12 @@ _MARK_VALUE = re.compile(r"[A-Za-z0-9._-]+")
 def instance_name(node_group: str, suffix: str) -> str:
     """`<group>-<suffix>`: instance name, hostname and node name in one."""
     return f"{node_group}-{suffix}"
+
+
+def is_instance_name(hostname: str, node_group: str) -> bool:
+    """Whether it is a name that an instance of that group may have."""
+    group, _, suffix = hostname.rpartition("-")
+    return group == node_group and bool(_LABEL.fullmatch(group)) and bool(_SUFFIX.fullmatch(suffix))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from app.domain.books import Books
 from app.domain.cloud import CloudReachable, OrphanDetected
 from app.domain.envelope import Decision, Event
-from app.domain.ids import Mark, ProviderIdTemplate
-from app.domain.instance.decide import created
+from app.domain.ids import Mark, ProviderIdTemplate, is_instance_name
+from app.domain.instance.decide import created, never_placed
 from app.domain.instance.events import (
     CreateFailed,
     ErrorClass,
@@ -33,11 +33,17 @@ from app.domain.service import InstallationClaimed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObserveMachines:
-    """A complete listing. `claim` lets machines of a lost predecessor with our cluster's name be taken over."""
+    """A listing. `claim` lets machines of a lost predecessor with our cluster's name be taken over.
+
+    `complete` False is a look-up of single machines. `forgotten` are the host names of machines whose instance ended so
+    long ago that only the store remembers it.
+    """
 
     machines: tuple[Machine, ...]
     backend: str
     claim: bool
+    complete: bool = True
+    forgotten: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +79,12 @@ def observe_machines(command: ObserveMachines, books: Books) -> Decision:
     if claims_needed and command.claim:
         events.extend(InstallationClaimed(installation_id=installation) for installation in sorted(foreign))
     claimed = foreign if claims_needed and command.claim else set[str]()
-    for machine in command.machines:
-        events.extend(_changes(machine, books, claimed))
+    ours = claimed | {books.installation.installation_id}
+    for same in by_hostname(command.machines).values():
+        for machine in same:
+            events.extend(_changes(machine, same, ours, command, books))
     events.extend(_newborn(command, books))
-    if books.cloud.reachable is not True and not (claims_needed and not command.claim):
+    if command.complete and books.cloud.reachable is not True and not (claims_needed and not command.claim):
         events.append(CloudReachable(backend=command.backend))
     return Decision(tuple(_groups_first(events, books)))
 
@@ -88,45 +96,68 @@ def _foreign_installations(command: ObserveMachines, books: Books) -> set[str]:
     return {mark.installation for mark in marks if mark and mark.cluster == cluster and mark.installation not in known}
 
 
-def _changes(machine: Machine, books: Books, claimed: set[str]) -> Iterable[Event]:
-    """What one machine adds to the books."""
+def _changes(
+    machine: Machine, same: Sequence[Machine], ours: set[str], command: ObserveMachines, books: Books
+) -> Iterable[Event]:
+    """What one machine adds to the books; `same` are all with its host name."""
     instance = books.find_by_key(machine.instance_id)
     if instance is not None and instance.instance_id == machine.instance_id:
         if not instance.state.is_ended:
-            yield from _observed(instance, machine)
+            yield from _observed(instance, machine, books)
         return
     mark = Mark.parse(machine.description)
     if mark is None or machine.instance_id in books.cloud.surplus:
         return
-    if mark.installation == books.installation.installation_id or mark.installation in claimed:
-        if machine.hostname not in books.instances and phase_of(machine.status) is not Phase.ENDED:
-            yield from _adopted(machine, machine.hostname, mark.group, books)
-    elif machine.instance_id not in books.cloud.orphans and _looks_like_ours(mark, books):
-        yield OrphanDetected(
-            instance_id=machine.instance_id,
-            hostname=machine.hostname,
-            installation=mark.installation,
-            node_group=mark.group,
-            price_per_hour=machine.price_per_hour,
-            reason="made by another installation that uses our cluster's name",
-        )
+    if mark.installation not in ours:
+        if _looks_like_ours(mark, books):
+            yield from _orphan(machine, mark, "made by another installation that uses our cluster's name", books)
+    elif machine.hostname not in books.instances and phase_of(machine.status) is not Phase.ENDED:
+        if not is_instance_name(machine.hostname, mark.group):
+            yield from _orphan(machine, mark, "carries our mark, but its name is not one that we gave", books)
+        elif machine.hostname in command.forgotten:
+            yield from _orphan(machine, mark, "its instance ended long ago", books)
+        elif machine is _first_alive(same, ours):
+            yield from _adopted(machine, machine.hostname, mark.group, _provider_id(machine, mark.group, books))
 
 
 def _looks_like_ours(mark: Mark, books: Books) -> bool:
     return mark.installation in books.installation.claimed or mark.cluster == books.installation.cluster_name
 
 
-def _adopted(machine: Machine, name: str, node_group: str, books: Books) -> Iterable[Event]:
+def _first_alive(same: Sequence[Machine], installations: set[str]) -> Machine | None:
+    """Of machines with one name, the one to keep."""
+    alive = (machine for machine in same if phase_of(machine.status) is not Phase.ENDED)
+    marked = ((machine, Mark.parse(machine.description)) for machine in alive)
+    return next((machine for machine, mark in marked if mark and mark.installation in installations), None)
+
+
+def _orphan(machine: Machine, mark: Mark, reason: str, books: Books) -> Iterable[Event]:
+    if machine.instance_id not in books.cloud.orphans:
+        yield OrphanDetected(
+            instance_id=machine.instance_id,
+            hostname=machine.hostname,
+            installation=mark.installation,
+            node_group=mark.group,
+            price_per_hour=machine.price_per_hour,
+            reason=reason,
+        )
+
+
+def _provider_id(machine: Machine, node_group: str, books: Books) -> str:
     template = ProviderIdTemplate("verda://{hostname}")
     if node_group in books.groups:
         template = ProviderIdTemplate(books.groups[node_group].spec.provider_id_template)
+    return template.provider_id(
+        name=machine.hostname, group=node_group, location=machine.location, instance_id=machine.instance_id
+    )
+
+
+def _adopted(machine: Machine, name: str, node_group: str, provider_id: str) -> Iterable[Event]:
     yield InstanceAdopted(
         instance=name,
         node_group=node_group,
         instance_id=machine.instance_id,
-        provider_id=template.provider_id(
-            name=name, group=node_group, location=machine.location, instance_id=machine.instance_id
-        ),
+        provider_id=provider_id,
         instance_type=machine.instance_type,
         image=machine.image,
     )
@@ -162,13 +193,19 @@ def _newborn(command: ObserveMachines, books: Books) -> Iterable[Event]:
         instance = books.instances.get(hostname)
         if instance is None or instance.instance_id is not None or instance.state.is_ended:
             continue
-        marked = [machine for machine in same if mark_of_ours(machine, books)]
-        alive = [machine for machine in marked if machine.instance_id not in books.cloud.surplus]
-        if alive:
-            yield created(instance, books, alive[0].instance_id, alive[0].location, Found.LOOKED_UP)
+        alive = (machine for machine in same if phase_of(machine.status) is not Phase.ENDED)
+        unknown = (machine for machine in alive if not _is_known(machine, books))
+        first = next((machine for machine in unknown if mark_of_ours(machine, books)), None)
+        if first is not None:
+            yield created(instance, books, first.instance_id, first.location, Found.LOOKED_UP)
 
 
-def _observed(instance: Instance, machine: Machine) -> Iterable[Event]:
+def _is_known(machine: Machine, books: Books) -> bool:
+    """Too many, or let go by an instance because it was never placed."""
+    return machine.instance_id in books.cloud.surplus or machine.instance_id in books.names_by_id
+
+
+def _observed(instance: Instance, machine: Machine, books: Books) -> Iterable[Event]:
     phase = phase_of(machine.status)
     state = _next_state(instance, phase)
     news = _news(instance, machine, state)
@@ -176,10 +213,17 @@ def _observed(instance: Instance, machine: Machine) -> Iterable[Event]:
         yield _seen(instance.name, instance.node_group, machine, state, news)
     if instance.state is not InstanceState.PROVISIONING:
         return
+    words = f"Verda accepted the order and then reported the machine as {machine.status}"
     if phase is Phase.NO_CAPACITY:
-        yield _failed(instance, ErrorClass.OUT_OF_RESOURCES, FailureCode.OUT_OF_STOCK, machine.status)
+        yield from never_placed(instance, books, machine.instance_id, words)
     elif phase is Phase.BROKEN:
-        yield _failed(instance, ErrorClass.OTHER, FailureCode.MACHINE_ERROR, machine.status)
+        yield CreateFailed(
+            instance=instance.name,
+            node_group=instance.node_group,
+            error_class=ErrorClass.OTHER,
+            code=FailureCode.MACHINE_ERROR,
+            message=words,
+        )
 
 
 def _next_state(instance: Instance, phase: Phase) -> InstanceState:
@@ -230,16 +274,6 @@ def _plain(value: object) -> str:
     return " ".join(str(item) for item in value) if isinstance(value, tuple) else str(value)
 
 
-def _failed(instance: Instance, error_class: ErrorClass, code: FailureCode, status: str) -> CreateFailed:
-    return CreateFailed(
-        instance=instance.name,
-        node_group=instance.node_group,
-        error_class=error_class,
-        code=code,
-        message=f"Verda accepted the order and then reported the machine as {status}",
-    )
-
-
 def returned(books: Books, machines: Iterable[Machine]) -> tuple[tuple[Instance, Machine], ...]:
     """Machines of instances that were believed lost and are listed again, as a stale list or a human restore shows."""
     pairs = ((books.find_by_key(machine.instance_id), machine) for machine in machines)
@@ -258,7 +292,7 @@ def readopt(command: Readopt, books: Books) -> Decision:
     instance = books.instances.get(command.instance)
     if instance is None or instance.state is not InstanceState.LOST:
         return Decision()
-    return Decision(tuple(_adopted(command.machine, instance.name, instance.node_group, books)))
+    return Decision(tuple(_adopted(command.machine, instance.name, instance.node_group, instance.provider_id)))
 
 
 def absent(books: Books, machines: Iterable[Machine], before: datetime, grace: timedelta) -> tuple[Instance, ...]:

@@ -39,7 +39,7 @@ from app.domain.instance.events import (
 )
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
-from app.domain.instance.verdict import judge, pause
+from app.domain.instance.verdict import NO_CAPACITY, judge, pause
 from app.domain.nodegroup.state import NodeGroup
 from app.domain.offering import Contract, Offering
 
@@ -143,19 +143,48 @@ def record_create_refused(command: RecordCreateRefused, books: Books, now: datet
         return Decision((refused, _cancel(instance, CancelReason.NEVER_CREATED)))
     if instance.state is not InstanceState.SUBMITTING:
         return Decision((refused,))
-    closed = {*instance.closed_rungs, _rung_of(instance)}
-    is_last = all(rung in closed for rung in books.groups[instance.node_group].spec.ladder())
-    if verdict.final or (verdict.rung_closed and is_last):
+    if verdict.final or (verdict.rung_closed and _is_last_rung(instance, books)):
         return Decision((refused, _failed_for(instance, refused)))
     return Decision((refused,))
 
 
-def _rung_of(instance: Instance) -> Offering:
-    return Offering(
+def _is_last_rung(instance: Instance, books: Books) -> bool:
+    """No offering is left once the one that was just tried is closed too."""
+    tried = Offering(
         instance_type=instance.instance_type or "",
         location=instance.location or "",
         contract=instance.contract or Contract.ON_DEMAND,
     )
+    closed = {*instance.closed_rungs, tried}
+    return all(rung in closed for rung in books.groups[instance.node_group].spec.ladder())
+
+
+def never_placed(instance: Instance, books: Books, instance_id: str, words: str) -> tuple[Event, ...]:
+    """The order was taken and came to nothing for want of stock: what remains of it goes, the next rung is tried.
+
+    On the last rung the wish fails and keeps the machine's record, which goes when the autoscaler collects the failure.
+    """
+    message = NO_CAPACITY.message(words)
+    if instance.attempt == 0 or _is_last_rung(instance, books):
+        failed = CreateFailed(
+            instance=instance.name,
+            node_group=instance.node_group,
+            error_class=NO_CAPACITY.error_class,
+            code=NO_CAPACITY.code,
+            message=message,
+        )
+        return (failed,)
+    refused = CreateRefused(
+        instance=instance.name,
+        node_group=instance.node_group,
+        attempt=instance.attempt,
+        error_class=NO_CAPACITY.error_class,
+        code=NO_CAPACITY.code,
+        message=message,
+        rung_closed=True,
+        retry_at=None,
+    )
+    return (too_many(instance, instance_id, "never placed"), refused)
 
 
 def _failed_for(instance: Instance, refused: CreateRefused) -> CreateFailed:

@@ -231,6 +231,13 @@ def _evolve_creation(
                 attempted_at=None,
                 unknown_since=None,
                 retry_at=event.retry_at,
+                # An order that was taken and never placed is refused late: what it left is not the instance's machine.
+                instance_id=None,
+                machine_status=None,
+                created_at=None,
+                ip=None,
+                os_volume_id=None,
+                volume_ids=(),
             )
             if instance.error_class is ErrorClass.OUT_OF_RESOURCES and event.error_class is ErrorClass.OTHER:
                 return refused  # what another group may help against is not hidden by what came after it

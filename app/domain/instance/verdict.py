@@ -29,7 +29,7 @@ class Verdict:
 
 _NOT_SENT = Verdict(error_class=ErrorClass.OTHER, code=FailureCode.CLOUD_UNREACHABLE)
 _THROTTLED = Verdict(error_class=ErrorClass.OTHER, code=FailureCode.RATE_LIMITED)
-_NO_CAPACITY = Verdict(
+NO_CAPACITY = Verdict(
     error_class=ErrorClass.OUT_OF_RESOURCES,
     code=FailureCode.OUT_OF_STOCK,
     remedy="add locations or another group",
@@ -85,7 +85,7 @@ def judge(command: RecordCreateRefused) -> Verdict:
         case Refusal.THROTTLED:
             return _THROTTLED
         case Refusal.NO_CAPACITY:
-            return _NO_CAPACITY
+            return NO_CAPACITY
         case Refusal.REJECTED:
             return _judge_rejection(command)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from app.domain.cloud import CatalogueChanged, CloudReachable, OrphanDetected
+from app.domain.cloud import CatalogueChanged, CloudReachable, DuplicateInstanceDetected, OrphanDetected
 from app.domain.envelope import Event, InstanceEvent
 from app.domain.instance.events import (
     CancelReason,
@@ -118,6 +118,11 @@ def orphan(instance_id: str = C_ID, hostname: str = C, installation: str = "inst
         price_per_hour=Decimal("2.29"),
         reason="made by another installation that uses our cluster's name",
     )
+
+
+def surplus(instance_id: str, instance: str, reason: str) -> DuplicateInstanceDetected:
+    """A machine of ours that no instance stands for is to be deleted."""
+    return DuplicateInstanceDetected(instance_id=instance_id, instance=instance, reason=reason)
 
 
 def wanted(name: str = A, node_group: str = "h100") -> InstanceRequested:

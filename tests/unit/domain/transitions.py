@@ -9,7 +9,7 @@ _TABLE = """
 requested               -            -            -            -         -         -         -         -
 create-attempted        submitting   -            -            -         -         -         -         -
 created                 provisioning provisioning -            -         -         failed    deleting  -
-create-refused          -            requested    -            -         -         failed    deleting  -
+create-refused          -            requested    requested    -         -         failed    deleting  -
 create-outcome-unknown  -            submitting   -            -         -         -         deleting  -
 create-ruled-out        -            requested    -            -         -         failed    deleting  -
 create-failed           failed       failed       failed       -         -         -         -         -
