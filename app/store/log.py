@@ -11,7 +11,7 @@ from app.domain.envelope import Cause, Event, Recorded
 from app.domain.registry import UnknownEvent, decode
 from app.errors import StoreCorrupt
 from app.store.chain import GENESIS, broken_links, link
-from app.store.rows import canonical, iso
+from app.store.rows import brief, canonical, iso
 from app.store.schema import events
 
 _BATCH = 1000
@@ -67,7 +67,7 @@ def head(connection: Connection) -> Head:
     try:
         recorded_at = datetime.fromisoformat(row.recorded_at)
     except ValueError as error:
-        raise StoreCorrupt(f"event {row.position} cannot be read: {error}", position=row.position) from error
+        raise StoreCorrupt(f"event {row.position} cannot be read: {brief(error)}", position=row.position) from error
     return Head(position=row.position, recorded_at=recorded_at, hash=row.hash)
 
 
@@ -114,7 +114,7 @@ def recorded_of(row: Row[Any]) -> Recorded[Event]:
         event = decode(row.type, row.schema, row.data)
         recorded_at = datetime.fromisoformat(row.recorded_at)
     except (UnknownEvent, ValueError) as error:
-        raise StoreCorrupt(f"event {row.position} cannot be read: {error}", position=row.position) from error
+        raise StoreCorrupt(f"event {row.position} cannot be read: {brief(error)}", position=row.position) from error
     return Recorded(
         position=row.position,
         stream=row.stream,

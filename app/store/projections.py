@@ -10,7 +10,7 @@ from app.domain.books import Books, evolve
 from app.domain.envelope import Event, InstanceEvent, Recorded
 from app.errors import StoreCorrupt
 from app.store import log, schema, sqlite
-from app.store.rows import Changes, books_of, iso
+from app.store.rows import Changes, books_of, brief, iso
 
 FOLD_VERSION = 1
 """Raise it when the fold or the projection rows change meaning: the projections are then rebuilt at the next start."""
@@ -65,7 +65,7 @@ def load(connection: Connection, ended_since: datetime) -> Books:
     try:
         books = books_of(_rows(connection, ended_since, named), position)
     except ValueError as error:
-        raise StoreCorrupt(f"a projection cannot be read: {error}: rebuild the projections from the log") from error
+        raise StoreCorrupt(f"a projection cannot be read: {brief(error)}: rebuild them from the log") from error
     if late:
         books = reduce(evolve, late, books)
         write(connection, late, books)

@@ -67,6 +67,12 @@ def iso(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def brief(error: Exception) -> str:
+    """Why a value could not be read, on one line."""
+    lines = (line.strip() for line in str(error).splitlines())
+    return " ".join(line for line in lines if not line.startswith("For further information"))
+
+
 def _column(name: str, value: Any) -> str | int | None:
     """One field as its column stores it. By hand, because this is most of the work of a commit."""
     if name in _JSON_COLUMNS:

@@ -49,7 +49,10 @@ _LEAN = InstanceType.model_validate({**H100.model_dump(), "name": "CPU.4V.16G", 
 
 
 class Story:
-    """Steps of a random walk. `machines` is the cloud: what its list shows, by instance id."""
+    """Steps of a random walk. `machines` is the cloud: what its list shows, by instance id.
+
+    `seen` has the types of all events so far, `acknowledged` the position of the last one.
+    """
 
     def __init__(self, ledger: Ledger, clock: FakeClock, seed: int) -> None:
         self.ledger = ledger
@@ -57,6 +60,7 @@ class Story:
         self.machines: dict[str, Machine] = {}
         self.seen: set[str] = set()
         self.acknowledged = 0
+        ledger.subscribe(self._note)
         self._random = random.Random(seed)  # noqa: S311 - reproducible on purpose
         self._ids = SeededIds(seed)
         self._price = Decimal("2.40")
@@ -89,6 +93,14 @@ class Story:
         self._appear("old-00000000", Mark(cluster="prod", installation="before", group="old"))
         self._tell(ObserveMachines(machines=self._listing(), backend="simulator", claim=True))
 
+    def forget(self) -> None:
+        """Let days pass, so that what has ended falls out of memory; then some of those machines are seen again."""
+        self.clock.advance(timedelta(days=3))
+        for instance in self._some(InstanceState.GONE, InstanceState.LOST, InstanceState.CANCELLED):
+            self._appear(instance.name, self._ours(instance.node_group), instance.instance_id)
+        self.ledger.forget_ended()
+        self._observe()
+
     def walk(self, steps: int) -> None:
         """Take some steps."""
         for _ in range(steps):
@@ -98,12 +110,13 @@ class Story:
     def _tell(self, command: Command) -> Sequence[Recorded[Event]]:
         cause = Cause(actor=self._random.choice(("cluster-autoscaler", "operator")), correlation_id=self._ids.token())
         try:
-            recorded = self.ledger.execute(command, cause)
+            return self.ledger.execute(command, cause)
         except (RuleViolation, InvalidRequest, Conflict, NotFound):
             return ()
+
+    def _note(self, recorded: Sequence[Recorded[Event]]) -> None:
         self.seen.update(item.event.type for item in recorded)
-        self.acknowledged = max([self.acknowledged, *(item.position for item in recorded)])
-        return recorded
+        self.acknowledged = recorded[-1].position
 
     def _some(self, *states: InstanceState) -> list[Instance]:
         found = [instance for instance in self.ledger.books.instances.values() if instance.state in states]
@@ -113,8 +126,8 @@ class Story:
     def _listing(self) -> tuple[Machine, ...]:
         return tuple(self.machines.values())
 
-    def _appear(self, hostname: str, mark: Mark) -> str:
-        instance_id = self._ids.token()
+    def _appear(self, hostname: str, mark: Mark, instance_id: str | None = None) -> str:
+        instance_id = instance_id or self._ids.token()
         self.machines[instance_id] = Machine(
             instance_id=instance_id,
             hostname=hostname,
