@@ -121,7 +121,7 @@ class Toy:
             self._server.socket = context.wrap_socket(
                 self._server.socket, server_side=True, do_handshake_on_connect=False
             )
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.002}, daemon=True).start()
 
     @property
     def port(self) -> int:
