@@ -6,8 +6,8 @@ from datetime import datetime
 from app.domain.books import Books
 from app.domain.envelope import Decision, Event
 from app.domain.instance.commands import CheckDeadlines
-from app.domain.instance.decide import give_up
 from app.domain.instance.events import CreateFailed, DeleteReason, ErrorClass, FailureCode
+from app.domain.instance.ladder import give_up
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
 from app.domain.nodegroup.decide import release

@@ -8,6 +8,7 @@ from app.domain.books import Books
 from app.domain.envelope import Decision
 from app.domain.instance import commands as instance_commands
 from app.domain.instance import decide as instance_decide
+from app.domain.instance import ladder
 from app.domain.nodegroup import commands as group_commands
 from app.domain.nodegroup import decide as group_decide
 
@@ -86,7 +87,7 @@ def _decide_instance(command: InstanceCommand, books: Books, now: datetime) -> D
         case instance_commands.RecordCreated():
             return instance_decide.record_created(command, books)
         case instance_commands.RecordCreateRefused():
-            return instance_decide.record_create_refused(command, books, now)
+            return ladder.record_create_refused(command, books, now)
         case instance_commands.RecordCreateUnknown():
             return instance_decide.record_create_unknown(command, books)
         case instance_commands.RuleOutCreate():

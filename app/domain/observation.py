@@ -4,8 +4,7 @@ Presence is evidence, absence is not: one listing adds and updates, but nothing 
 took it looks closer at what `absent`, `surplus` and `returned` name.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -13,7 +12,7 @@ from app.domain.books import Books
 from app.domain.cloud import CloudReachable, OrphanDetected
 from app.domain.envelope import Decision, Event
 from app.domain.ids import Mark, ProviderIdTemplate, is_instance_name
-from app.domain.instance.decide import created, never_placed
+from app.domain.instance.decide import created
 from app.domain.instance.events import (
     CreateFailed,
     ErrorClass,
@@ -22,12 +21,14 @@ from app.domain.instance.events import (
     InstanceAdopted,
     InstanceStateObserved,
 )
+from app.domain.instance.ladder import never_placed
 from app.domain.instance.lifecycle import InstanceState, Phase, phase_of
 from app.domain.instance.state import Instance
 from app.domain.machine import Machine
 from app.domain.nodegroup.decide import configured
 from app.domain.nodegroup.events import NodeGroupRetired
 from app.domain.nodegroup.spec import NodeGroupSpec
+from app.domain.ownership import by_hostname, first_alive, foreign_installations, looks_like_ours, mark_of_ours
 from app.domain.service import InstallationClaimed
 
 
@@ -54,27 +55,10 @@ class Readopt:
     machine: Machine
 
 
-def by_hostname(machines: Iterable[Machine]) -> Mapping[str, Sequence[Machine]]:
-    """Machines by host name, those with one name in the order they were created."""
-    groups: defaultdict[str, list[Machine]] = defaultdict(list)
-    for machine in machines:
-        groups[machine.hostname].append(machine)
-    for same in groups.values():
-        same.sort(key=lambda machine: (str(machine.created_at or ""), machine.instance_id))
-    return groups
-
-
-def mark_of_ours(machine: Machine, books: Books) -> Mark | None:
-    """The machine's mark if it was made by this installation or one that it took over."""
-    mark = Mark.parse(machine.description)
-    known = (books.installation.installation_id, *books.installation.claimed)
-    return mark if mark is not None and mark.installation in known else None
-
-
 def observe_machines(command: ObserveMachines, books: Books) -> Decision:
     """Everything the listing adds to the books, and that the cloud answers."""
     events: list[Event] = []
-    foreign = _foreign_installations(command, books)
+    foreign = foreign_installations(command.machines, books)
     claims_needed = books.cloud.first_reached_at is None and bool(foreign)
     if claims_needed and command.claim:
         events.extend(InstallationClaimed(installation_id=installation) for installation in sorted(foreign))
@@ -87,13 +71,6 @@ def observe_machines(command: ObserveMachines, books: Books) -> Decision:
     if command.complete and books.cloud.reachable is not True and not (claims_needed and not command.claim):
         events.append(CloudReachable(backend=command.backend))
     return Decision(tuple(_groups_first(events, books)))
-
-
-def _foreign_installations(command: ObserveMachines, books: Books) -> set[str]:
-    cluster = books.installation.cluster_name
-    known = {books.installation.installation_id, *books.installation.claimed}
-    marks = (Mark.parse(machine.description) for machine in command.machines)
-    return {mark.installation for mark in marks if mark and mark.cluster == cluster and mark.installation not in known}
 
 
 def _changes(
@@ -109,26 +86,15 @@ def _changes(
     if mark is None or machine.instance_id in books.cloud.surplus:
         return
     if mark.installation not in ours:
-        if _looks_like_ours(mark, books):
+        if looks_like_ours(mark, books):
             yield from _orphan(machine, mark, "made by another installation that uses our cluster's name", books)
     elif machine.hostname not in books.instances and phase_of(machine.status) is not Phase.ENDED:
         if not is_instance_name(machine.hostname, mark.group):
             yield from _orphan(machine, mark, "carries our mark, but its name is not one that we gave", books)
         elif machine.hostname in command.forgotten:
             yield from _orphan(machine, mark, "its instance ended long ago", books)
-        elif machine is _first_alive(same, ours):
+        elif machine is first_alive(same, ours):
             yield from _adopted(machine, machine.hostname, mark.group, _provider_id(machine, mark.group, books))
-
-
-def _looks_like_ours(mark: Mark, books: Books) -> bool:
-    return mark.installation in books.installation.claimed or mark.cluster == books.installation.cluster_name
-
-
-def _first_alive(same: Sequence[Machine], installations: set[str]) -> Machine | None:
-    """Of machines with one name, the one to keep."""
-    alive = (machine for machine in same if phase_of(machine.status) is not Phase.ENDED)
-    marked = ((machine, Mark.parse(machine.description)) for machine in alive)
-    return next((machine for machine, mark in marked if mark and mark.installation in installations), None)
 
 
 def _orphan(machine: Machine, mark: Mark, reason: str, books: Books) -> Iterable[Event]:
