@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from app.domain.books import Books
+from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
 from app.domain.nodegroup.state import NodeGroup
 from app.domain.pricing import hourly_price_of
@@ -43,6 +44,10 @@ def _dearest(books: Books, group: NodeGroup) -> Decimal | None:
 def _cost(books: Books, instances: Iterable[Instance]) -> Decimal:
     total = Decimal(0)
     for instance in instances:
+        if instance.state is InstanceState.FAILED and not instance.may_exist:
+            continue  # nothing was bought and nothing will be
         group = books.groups[instance.node_group]
-        total += group.spec.hourly_price or instance.price_per_hour or _dearest(books, group) or Decimal(0)
+        # Without a machine the price is that of an order which may still be refused and followed by a dearer one.
+        own = instance.price_per_hour if instance.instance_id is not None else None
+        total += group.spec.hourly_price or own or _dearest(books, group) or Decimal(0)
     return total
