@@ -127,7 +127,7 @@ class Ledger:
                 failed, the next command asks again before it decides.
         """
         try:
-            with self._turn(not_after):
+            with self._turn(not_after), self._noting_trouble():
                 self._settle_doubt()
                 decision = self._decide(command)
                 if not_after is not None and self._clock.monotonic() >= not_after:
@@ -152,6 +152,14 @@ class Ledger:
         finally:
             self._lock.release()
 
+    @contextmanager
+    def _noting_trouble(self) -> Iterator[None]:
+        try:
+            yield
+        except StoreError as error:
+            self._trouble = error.message
+            raise
+
     def _decide(self, command: Command) -> Decision:
         """Decide; and once more if that would begin the story of an instance that is only out of memory.
 
@@ -175,8 +183,7 @@ class Ledger:
         self._doubt = recorded  # load-bearing: until the outcome is known, nothing else is decided
         try:
             self._store.append(recorded, books)
-        except StoreError as error:
-            self._trouble = error.message
+        except StoreError:
             if not self._is_in_the_log():
                 raise
         else:
@@ -204,7 +211,6 @@ class Ledger:
         found = tuple(self._store.events_after(self._books.position))
         if found and found != tried:
             self._stranger = f"another process wrote position {found[0].position} of the log; this one must end"
-            self._trouble = self._stranger
             raise StoreHeld(self._stranger)
         self._doubt = ()
         if found:
@@ -298,7 +304,7 @@ class Ledger:
             StoreUnavailable: it still cannot.
         """
         try:
-            with self._lock:
+            with self._lock, self._noting_trouble():
                 self._settle_doubt()
                 self._store.probe()
                 self._trouble = None

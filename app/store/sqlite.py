@@ -21,6 +21,7 @@ FIXED_SQLITE = (3, 51, 3)
 BUSY_TIMEOUT_S = 5.0
 """How long to wait for another connection's write lock. Only people with `sqlite3` ever hold one."""
 
+_READING = "reading"
 _WRITER_PRAGMAS = {
     "journal_mode": "wal",
     # In WAL mode NORMAL survives a crash of the process but may lose commits when the power fails; an intent must not.
@@ -70,9 +71,17 @@ def writer_engine(path: Path, module: ModuleType | None = None, busy_timeout_s: 
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")  # load-bearing: fail or own the write lock now
+        only_reads = connection.get_execution_options().get(_READING, False)
+        connection.exec_driver_sql(
+            "BEGIN" if only_reads else "BEGIN IMMEDIATE"
+        )  # load-bearing: own the lock or fail now
 
     return engine
+
+
+def looking(engine: Engine) -> Engine:
+    """The writer's engine for transactions that only read: they wait for nobody, even when nothing can be written."""
+    return engine.execution_options(**{_READING: True})
 
 
 def reader_engine(path: Path, module: ModuleType | None = None, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Engine:

@@ -19,6 +19,9 @@ from app.store.log import Head
 from app.store.migrate import migrate
 from app.store.rows import instance_of
 
+_SMALLEST_DATABASE = 512
+"""SQLite's smallest page. It takes a file of a few bytes for an empty one and would write over it."""
+
 _NAMES_AT_ONCE = 500
 """How many names one query may hold; SQLite's own limit is 32,766 values."""
 _BY_NAME = select(schema.instances).where(schema.instances.c.name.in_(bindparam("names", expanding=True)))
@@ -93,7 +96,9 @@ class Store:
         size = self.path.stat().st_size if self.path.exists() else None
         if self._lock.last_ending is Ending.CREATING:
             return True
-        if size == 0 or (size is None and wal.exists() and wal.stat().st_size > 0):
+        if (size is not None and size < _SMALLEST_DATABASE) or (
+            size is None and wal.exists() and wal.stat().st_size > 0
+        ):
             raise StoreCorrupt(
                 f"{self.path} is empty or missing beside its write-ahead log: restore a backup, "
                 "or move what is left aside to begin anew"
@@ -153,7 +158,7 @@ class Store:
         Raises:
             StoreUnavailable: the database cannot be read.
         """
-        with sqlite.translated_errors(), self._connected().begin() as connection:
+        with sqlite.translated_errors(), sqlite.looking(self._connected()).begin() as connection:
             self.head = log.head(connection)
             return tuple(log.read(connection, position))
 
@@ -173,7 +178,7 @@ class Store:
             StoreUnavailable: the database cannot be read.
         """
         found: list[Instance] = []
-        with sqlite.translated_errors(), self._connected().begin() as connection:
+        with sqlite.translated_errors(), sqlite.looking(self._connected()).begin() as connection:
             for first in range(0, len(names), _NAMES_AT_ONCE):
                 some = {"names": names[first : first + _NAMES_AT_ONCE]}
                 found.extend(instance_of(row) for row in connection.execute(_BY_NAME, some).mappings())
