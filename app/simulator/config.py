@@ -160,7 +160,7 @@ class Limits(Section):
 class Latency(Section):
     """Time to answer, in real seconds times `scale`."""
 
-    scale: float = Field(default=0.0, ge=0, description="0 answers at once")
+    scale: float | None = Field(default=None, ge=0, description="0 answers at once; default: 0 if calm, else 1")
     read: Span = Field(default=Span(median=0.08, p95=0.33, low=0.01, high=2.0), description="GET")
     write: Span = Field(default=Span(median=0.3, p95=1.15, low=0.05, high=5.0), description="POST, PUT, DELETE")
     token: Span = Field(default=Span(median=0.15, p95=0.4, low=0.05, high=2.0), description="POST /oauth2/token")
@@ -243,6 +243,11 @@ class SimulatorConfig(Section):
     def capacity_mode(self) -> str:
         """The stock's behaviour, by profile unless said otherwise."""
         return self.capacity.mode or ("fixed" if self.profile == "calm" else "walk")
+
+    @property
+    def latency_scale(self) -> float:
+        """How much of a real round trip's time an answer takes, by profile unless said otherwise."""
+        return self.latency.scale if self.latency.scale is not None else float(self.profile != "calm")
 
     @property
     def price_walk(self) -> bool:

@@ -129,7 +129,7 @@ class Control:
         data["seed"] = int(number(args, "seed", data.get("seed", old.seed)))
         kept = {"control": old.control, "control_key": old.control_key, "state_file": old.state_file}
         self._world.reset(parse_config({**data, **kept}))
-        self._exchange.start()
+        self._exchange.renew()
         self._server.connections_opened = 0
         return self._clock()
 
@@ -252,7 +252,7 @@ class Control:
 
     def _restore(self, request: Request, _values: Values) -> JsonValue:
         self._world.restore(request.body)
-        self._exchange.start()
+        self._exchange.renew()
         return self._clock()
 
 

@@ -5,6 +5,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 
 from app.simulator.api import Api, Found
 from app.simulator.fault_model import (
@@ -62,9 +63,9 @@ class Exchange:
         self._world = world
         self._gated = gated
         self._in_flight = 0
-        self.start()
+        self.renew()
 
-    def start(self) -> None:
+    def renew(self) -> None:
         """Forget everything that is not part of the world: logs, rate-limit windows."""
         self.api = Api(self._world)
         self.faults = Faults(self._world)
@@ -119,7 +120,7 @@ class Exchange:
             if response.committed:
                 world.touch()
                 late = self.faults.pick(Phase.AFTER_COMMIT, request)
-            if late is None and response.status < 400:  # noqa: PLR2004 - an HTTP status
+            if late is None and response.status < HTTPStatus.BAD_REQUEST:
                 late = self.faults.pick(Phase.RESPONSE, request)
             return self._strike_late(late, response.with_headers(headers)), _names(struck, late)
 
@@ -178,13 +179,13 @@ class Exchange:
             )
         )
         if route == "POST /instances":
-            answered = clean and response.status == 202  # noqa: PLR2004 - an HTTP status
+            answered = clean and response.status == HTTPStatus.ACCEPTED
             counters.creates_answered_ok += int(answered)
             counters.creates_response_lost += int(response.committed and not answered)
             group = group_of(request.fields.get("description"))
             if not answered and (not clean or _is_murky(response)) and group not in counters.unknown_groups:
                 counters.unknown_groups.append(group)
-        if route == "GET /instances" and clean and response.status == 200:  # noqa: PLR2004 - an HTTP status
+        if route == "GET /instances" and clean and response.status == HTTPStatus.OK:
             counters.unknown_groups.clear()
         return delivery
 
@@ -197,11 +198,11 @@ def group_of(description: object) -> str:
 
 def _is_murky(response: Response) -> bool:
     """Whether an answer to a create leaves open if anything was created."""
-    if response.status < 400:  # noqa: PLR2004 - an HTTP status
-        return response.status != 202  # noqa: PLR2004 - an HTTP status
-    if response.status < 500:  # noqa: PLR2004 - an HTTP status
+    if response.status < HTTPStatus.BAD_REQUEST:
+        return response.status != HTTPStatus.ACCEPTED
+    if response.status < HTTPStatus.INTERNAL_SERVER_ERROR:
         return False
-    return not (response.status == 503 and isinstance(response.payload, dict))  # noqa: PLR2004 - an HTTP status
+    return response.status != HTTPStatus.SERVICE_UNAVAILABLE or not isinstance(response.payload, dict)
 
 
 def _names(*struck: FaultRecord | None) -> tuple[str, ...]:

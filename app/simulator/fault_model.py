@@ -31,6 +31,7 @@ class Match(_Model):
     method: str | None = None
     path: str = ".*"
     body: dict[str, str] = Field(default_factory=dict, description="JSON field of the request → pattern of its value")
+    client: str | None = Field(default=None, description="client id behind the request's token")
     younger_than_s: float | None = Field(
         default=None, description="only when the instance in the path was created less than so many seconds ago"
     )

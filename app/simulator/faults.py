@@ -52,6 +52,8 @@ class Faults:
 
     def _matches(self, fault: Fault, request: Request) -> bool:
         match = fault.match
+        if match.client is not None and match.client != self._client(request):
+            return False
         if match.method not in {None, request.method} or not re.fullmatch(match.path, request.path):
             return False
         fields = request.fields if match.body else {}
@@ -60,6 +62,11 @@ class Faults:
             if not re.search(pattern, value if isinstance(value, str) else json.dumps(value)):
                 return False
         return match.younger_than_s is None or self._is_young(request.path, match.younger_than_s)
+
+    def _client(self, request: Request) -> object:
+        token = request.headers.get("authorization", "").rpartition(" ")[2]
+        found = self._world.state.tokens.get(token)
+        return request.fields.get("client_id") if found is None else found.client_id
 
     def _is_young(self, path: str, age_s: float) -> bool:
         found = _INSTANCE_PATH.match(path)

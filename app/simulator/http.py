@@ -63,12 +63,17 @@ class Simulator:
     @property
     def base_url(self) -> str:
         """What a client is given instead of https://api.verda.com/v1."""
-        return f"http://{self.host}:{self.port}/v1"
+        return f"{self._origin}/v1"
 
     @property
     def control_url(self) -> str:
         """The root of the control plane."""
-        return f"http://{self.host}:{self.port}/_sim"
+        return f"{self._origin}/_sim"
+
+    @property
+    def _origin(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
 
     def start(self) -> Self:
         """Begin to serve; returns itself."""
@@ -107,15 +112,15 @@ class Simulator:
 
     def _lag(self, request: Request) -> None:
         """The time a real round trip takes, before anything happens; the later half is not modelled."""
-        latency = self.config.latency
-        if not latency.scale:
+        latency, scale = self.world.config.latency, self.world.config.latency_scale
+        if not scale:
             return
         span = latency.read if request.method == "GET" else latency.write
         if request.path.endswith("/oauth2/token"):
             span = latency.token
         with self.world.lock:
             generator = self.world.core.chance.stream("latency", self.exchange.requests)
-        self._server.sleep(span.draw(generator) * latency.scale)
+        self._server.sleep(span.draw(generator) * scale)
 
     def _date(self) -> str:
         with self.world.lock:

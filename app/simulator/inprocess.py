@@ -225,7 +225,7 @@ def _outcome(delivery: Delivery, *, creating: bool, late: bool) -> Response:
             raise OutcomeUnknown("the connection broke", code="connection_lost")
         case _ if late:
             raise OutcomeUnknown("no answer within the deadline", code="timeout")
-    if 200 <= response.status < 300:  # noqa: PLR2004 - HTTP statuses
+    if HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
         return response
     raise _refusal(response, creating=creating)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from app.simulator.account import Account
 from app.simulator.admission import Admission, Admitted
@@ -178,7 +179,7 @@ class Instances:
         instance.delete_requests += 1
         if instance.status in {Status.DELETING, Status.DISCONTINUED}:
             counters.deletes_repeated += 1
-            if rules.repeat_delete == 403:  # noqa: PLR2004 - an HTTP status
+            if rules.repeat_delete == HTTPStatus.FORBIDDEN:
                 raise forbidden(f"Can't discontinue a {instance.status} instance")
             return False
         rescued = action == "delete_stuck" and rules.stuck_rescue and instance.plan.fate in _STUCK

@@ -152,7 +152,6 @@ class InstanceRecord:
     ended_ms: int | None = None
     end_reason: str = ""
     hidden: bool = False
-    listed: bool = True
     foreign: bool = False
     delete_requests: int = 0
 

@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import io
+import math
 import socket
 import struct
 import threading
@@ -19,6 +20,7 @@ _MAX_BODY = 4 * 1024 * 1024
 _MAX_LINE = 65_536
 _ACCEPT_POLL_S = 0.2
 _BACKLOG = 512
+_HANG_POLL_S = 0.05
 
 
 class HttpServer:
@@ -56,7 +58,11 @@ class HttpServer:
         with self._lock, contextlib.suppress(OSError):
             if self._listener is not None:
                 self._listener.shutdown(socket.SHUT_RDWR)  # wakes accept at once where the system allows it
-        self._thread.join(timeout=5)
+        if self._thread.ident is not None:
+            self._thread.join(timeout=5)
+        with self._lock:
+            if self._listener is not None:
+                self._listener.close()
         self._drop_all()
 
     def sleep(self, seconds: float) -> None:
@@ -80,7 +86,8 @@ class HttpServer:
 
     @staticmethod
     def _listen(host: str, port: int) -> socket.socket:
-        listener = socket.create_server((host, port), backlog=_BACKLOG)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
         listener.settimeout(_ACCEPT_POLL_S)
         return listener
 
@@ -100,9 +107,6 @@ class HttpServer:
             with self._lock:
                 self._connections.add(connection)
             threading.Thread(target=self._serve, args=(connection,), name="simulator-connection", daemon=True).start()
-        with self._lock:
-            if self._listener is not None:
-                self._listener.close()
 
     def _drop_all(self, spare: socket.socket | None = None) -> None:
         with self._lock:
@@ -142,7 +146,7 @@ class HttpServer:
         keep = request.headers.get("connection", "").lower() != "close" and self._listener is not None
         match delivery.manner:
             case Hang(seconds=seconds):
-                self.sleep(seconds)
+                self._hang(connection, seconds)
                 return False
             case Reset():
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -164,6 +168,18 @@ class HttpServer:
                 head, body = self._render(delivery.response, keep=keep)
                 connection.sendall(head + body)
                 return keep
+
+    def _hang(self, connection: socket.socket, seconds: float) -> None:
+        """Say nothing for so long, or until the client has given up."""
+        connection.settimeout(_HANG_POLL_S)
+        for _ in range(math.ceil(seconds / _HANG_POLL_S)):
+            try:
+                if not connection.recv(1, socket.MSG_PEEK):
+                    return
+            except TimeoutError:
+                continue
+            if self._stopping.wait(_HANG_POLL_S):
+                return
 
     def _render(self, response: Response, *, keep: bool, with_length: bool = True) -> tuple[bytes, bytes]:
         body = response.body()

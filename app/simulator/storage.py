@@ -65,7 +65,6 @@ class StateFile:
 
     def start(self) -> None:
         """Begin to save."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -73,7 +72,8 @@ class StateFile:
         with self._wanted:
             self._stopping = True
             self._wanted.notify_all()
-        self._thread.join(timeout=30)
+        if self._thread.ident is not None:
+            self._thread.join(timeout=30)
         self._world.touch()
         self._save()
 
@@ -103,6 +103,7 @@ class StateFile:
                 return
             saved = _Saved(format=_FORMAT, written_at=self._world.clock.now(), world=self._world.state)
             text = _SAVED.dump_json(saved)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
         temporary = self._path.with_suffix(f"{self._path.suffix}.tmp")
         temporary.write_bytes(text)
         os.replace(temporary, self._path)  # noqa: PTH105 - atomic, and says so

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from http import HTTPStatus
 from urllib.parse import parse_qs, urlsplit
 
 from app.simulator.errors import ApiError, invalid
@@ -64,7 +65,7 @@ class Response:
 
     def body(self) -> bytes:
         """The body as bytes; empty for 204."""
-        if self.status == 204:  # noqa: PLR2004 - an HTTP status
+        if self.status == HTTPStatus.NO_CONTENT:
             return b""
         return (self.text if self.raw else json.dumps(self.payload, ensure_ascii=False)).encode()
 

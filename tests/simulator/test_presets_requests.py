@@ -277,6 +277,18 @@ def test_availability_that_lies(sim: Harness, mode: str, seen: object) -> None:
     assert sim.raw("POST", "/instances", json=order()).status_code == (503 if mode == "in_stock" else 202)
 
 
+def test_a_fault_for_one_client_only(make: Make) -> None:
+    """Two clients of one project; only one of them is told to wait."""
+    sim = make(auth={"clients": {"simulator": "simulator", "other": "secret"}, "token_clock": "real"})
+    say: dict[str, Any] = {"kind": "say", "status": 503}
+    fault = {"match": {"client": "simulator", "path": "/v1/balance"}, "phase": "before_commit", "action": say}
+    sim.control("POST", "/faults", fault)
+    body = {"grant_type": "client_credentials", "client_id": "other", "client_secret": "secret"}
+    token = requests.post(f"{sim.url}/oauth2/token", json=body, timeout=5).json()["access_token"]
+    other = requests.get(f"{sim.url}/balance", headers={"Authorization": f"Bearer {token}"}, timeout=5)
+    assert (other.status_code, sim.raw("GET", "/balance").status_code) == (200, 503)
+
+
 def test_redirects_and_patches_by_hand(sim: Harness) -> None:
     """Raw faults reach what no preset does: a redirect, and a change deep in a list."""
     sim.create()

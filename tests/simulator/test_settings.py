@@ -58,6 +58,7 @@ def test_profiles_fill_the_chances() -> None:
     """Calm is quiet; hostile spoils one request in five of each kind, and a single chance can be taken back."""
     calm, hostile = SimulatorConfig(), parse_config({"profile": "hostile", "chances": {"stuck": 0}})
     assert (calm.capacity_mode, calm.price_walk, calm.chances.requests) == ("fixed", False, {})
+    assert (calm.latency_scale, hostile.latency_scale) == (0, 1)
     assert (hostile.capacity_mode, hostile.price_walk, hostile.chances.stuck) == ("walk", True, 0)
     for kind in ("create_", "list_"):
         total = sum(share for name, share in hostile.chances.requests.items() if name.startswith(kind))
@@ -145,6 +146,16 @@ def test_the_control_key_is_asked_for(make: Make) -> None:
     assert requests.get(health, headers={"X-Sim-Key": "open-sesame"}, timeout=5).status_code == 200
     hidden = make(control=False)
     assert requests.get(f"{hidden.simulator.control_url}/health", timeout=5).status_code == 404
+
+
+def test_a_simulator_that_never_started_can_be_stopped(tmp_path: Path) -> None:
+    """It lets go of its port; its world is kept all the same."""
+    path = tmp_path / "world.json"
+    simulator = Simulator(parse_config({"state_file": path}))
+    simulator.stop()
+    simulator.stop()
+    assert path.exists()
+    Simulator(SimulatorConfig(), port=simulator.port).stop()
 
 
 def test_latency_takes_real_time(make: Make) -> None:
