@@ -30,9 +30,7 @@ def _overdue(instance: Instance, spec: NodeGroupSpec, command: CheckDeadlines, n
             instance.unknown_since is not None and now - instance.requested_at >= spec.create_timeout
         ):
             yield _failed(instance, FailureCode.CREATE_TIMEOUT, "nobody knows whether the machine was ever created")
-        case InstanceState.PROVISIONING if (
-            instance.created_at is not None and now - instance.created_at >= spec.provision_timeout
-        ):
+        case InstanceState.PROVISIONING if _never_ran_in_time(instance, spec, now):
             words = f"the machine exists and was not running after {spec.provision_timeout}"
             yield _failed(instance, FailureCode.PROVISION_TIMEOUT, words)
         case InstanceState.FAILED if (
@@ -47,6 +45,13 @@ def _overdue(instance: Instance, spec: NodeGroupSpec, command: CheckDeadlines, n
             yield release(instance, DeleteReason.STOPPED_TOO_LONG)
         case _:
             return
+
+
+def _never_ran_in_time(instance: Instance, spec: NodeGroupSpec, now: datetime) -> bool:
+    """Counts from when we knew of it: an adopted machine may be old, and the cloud's clock may be behind ours."""
+    if instance.created_at is None or instance.running_at is not None:
+        return False
+    return now - max(instance.created_at, instance.requested_at) >= spec.provision_timeout
 
 
 def _failed(instance: Instance, code: FailureCode, message: str) -> CreateFailed:
