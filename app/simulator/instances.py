@@ -179,7 +179,7 @@ class Instances:
         instance.delete_requests += 1
         if instance.status in {Status.DELETING, Status.DISCONTINUED}:
             counters.deletes_repeated += 1
-            if rules.repeat_delete == HTTPStatus.FORBIDDEN:
+            if int(rules.repeat_delete) == HTTPStatus.FORBIDDEN:
                 raise forbidden(f"Can't discontinue a {instance.status} instance")
             return False
         rescued = action == "delete_stuck" and rules.stuck_rescue and instance.plan.fate in _STUCK

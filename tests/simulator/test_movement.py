@@ -1,10 +1,13 @@
 """What moves by itself: strangers in the stock, prices, evictions."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
 from app.clock import FakeClock
 from app.simulator.config import parse_config
+from app.simulator.exchange import Exchange
+from app.simulator.wire import Request
 from app.simulator.world import World
 from tests.simulator.harness import TYPE, order
 
@@ -121,6 +124,23 @@ def test_fates_come_at_their_rates() -> None:
     statuses = [item.status for item in world.state.instances.values()]
     assert 20 <= statuses.count("provisioning") <= 60
     assert 20 <= statuses.count("error") <= 60
+
+
+def test_the_hostile_profile_spoils_one_request_in_five() -> None:
+    """Of four hundred lists and four hundred orders about a fifth meets some named fault, the same ones every time."""
+    shares = []
+    for _ in range(2):
+        world = _world(profile="hostile", capacity={"mode": "fixed"}, prices={"walk": False})
+        exchange = Exchange(world, gated=False)
+        for number in range(400):
+            body = json.dumps(order(f"gpu-{number}")).encode()
+            exchange.perform(Request.of("GET", "/v1/instances", {}, b""), lambda _: None)
+            exchange.perform(Request.of("POST", "/v1/instances", {}, body), lambda _: None)
+        struck = [row.route for row in exchange.log if row.faults]
+        shares.append((struck.count("GET /instances") / 400, struck.count("POST /instances") / 400))
+    assert shares[0] == shares[1]
+    assert 0.13 <= shares[0][0] <= 0.27
+    assert 0.05 <= shares[0][1] <= 0.27
 
 
 def test_five_thousand_instances_are_listed_quickly() -> None:
