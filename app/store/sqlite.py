@@ -22,6 +22,7 @@ BUSY_TIMEOUT_S = 5.0
 """How long to wait for another connection's write lock. Only people with `sqlite3` ever hold one."""
 
 _READING = "reading"
+# `trusted_schema` stays on: without it SQLite 3.40 refuses json_valid() in our own constraints as unsafe.
 _WRITER_PRAGMAS = {
     "journal_mode": "wal",
     # In WAL mode NORMAL survives a crash of the process but may lose commits when the power fails; an intent must not.
@@ -29,7 +30,6 @@ _WRITER_PRAGMAS = {
     "foreign_keys": 1,
     # Without it REPLACE slips past the triggers that keep the log append-only.
     "recursive_triggers": 1,
-    "trusted_schema": 0,
     "cell_size_check": 1,
     "mmap_size": 0,
     # SQLite's default, said aloud: the connection that writes is the one that checkpoints, at every 4 MB.
@@ -72,9 +72,8 @@ def writer_engine(path: Path, module: ModuleType | None = None, busy_timeout_s: 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
         only_reads = connection.get_execution_options().get(_READING, False)
-        connection.exec_driver_sql(
-            "BEGIN" if only_reads else "BEGIN IMMEDIATE"
-        )  # load-bearing: own the lock or fail now
+        # Load-bearing: a transaction that will write owns the write lock from its beginning, or fails now.
+        connection.exec_driver_sql("BEGIN" if only_reads else "BEGIN IMMEDIATE")
 
     return engine
 

@@ -92,21 +92,19 @@ class Store:
         Raises:
             StoreCorrupt: there was a database here.
         """
-        wal = self.path.with_name(self.path.name + "-wal")
-        size = self.path.stat().st_size if self.path.exists() else None
         if self._lock.last_ending is Ending.CREATING:
             return True
-        if (size is not None and size < _SMALLEST_DATABASE) or (
-            size is None and wal.exists() and wal.stat().st_size > 0
-        ):
+        wal = _size(self.path.with_name(self.path.name + "-wal"))
+        size = _size(self.path)
+        if (size is None and wal) or (size is not None and size < _SMALLEST_DATABASE):
             raise StoreCorrupt(
                 f"{self.path} is empty or missing beside its write-ahead log: restore a backup, "
                 "or move what is left aside to begin anew"
             )
-        if size is not None and self._lock.last_ending is Ending.RUNNING and not wal.exists():
+        if size is not None and wal is None and self._lock.last_ending is Ending.RUNNING:
             _log.warning(
                 "the database was not closed and its write-ahead log is gone: what was written last may be lost",
-                path=str(wal),
+                path=str(self.path),
             )
         return size is None
 
@@ -252,6 +250,10 @@ def rebuild(path: Path, holder: str) -> int:
         finally:
             lock.release()
     return position
+
+
+def _size(file: Path) -> int | None:
+    return file.stat().st_size if file.exists() else None
 
 
 @contextlib.contextmanager

@@ -1,0 +1,132 @@
+"""Both drivers: the one with a current SQLite inside, and the standard library's where the first has no wheel."""
+
+import importlib
+import importlib.util
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from sqlalchemy import Engine
+
+from app.clock import FakeClock
+from app.errors import StoreCorrupt, StoreUnavailable
+from app.store import sqlite
+from app.store.store import Store, reading
+from app.store.verify import verify
+
+from .harness import LONG_AGO, opened, projections, reopened
+from .story import Story
+
+BUNDLED = importlib.import_module("pysqlite3.dbapi2") if importlib.util.find_spec("pysqlite3") else sqlite3
+DRIVERS = {"sqlite3": sqlite3, "pysqlite3": BUNDLED}
+
+
+@pytest.fixture(params=DRIVERS)
+def module(request: pytest.FixtureRequest) -> ModuleType:
+    """Each driver in turn."""
+    return DRIVERS[request.param]
+
+
+def test_the_bundled_sqlite_is_preferred_and_beyond_its_known_fault() -> None:
+    """Before 3.51.3 a checkpoint on one connection that races a commit on another can lose the commit."""
+    assert sqlite.driver() is BUNDLED
+    version = tuple(int(part) for part in sqlite.sqlite_version().split("."))
+    assert version >= sqlite.FIXED_SQLITE or BUNDLED is sqlite3
+
+
+def test_a_story_reads_the_same_with_either_driver(tmp_path: Path, module: ModuleType) -> None:
+    """The file does not know which library wrote it."""
+    path, clock = tmp_path / "provider.db", FakeClock()
+    with opened(path, clock, module=module) as ledger:
+        story = Story(ledger, clock, seed=3)
+        story.begin()
+        story.walk(60)
+        books = ledger.books
+    written = projections(path)
+    with reading(path) as connection:
+        assert list(verify(connection)) == []
+    other = Store(path, module=sqlite3 if module is not sqlite3 else BUNDLED)
+    assert other.open("the other", LONG_AGO).instances == books.instances
+    other.close()
+    assert projections(path) == written
+
+
+def test_a_writer_has_its_pragmas_whatever_the_driver(started: Path, module: ModuleType) -> None:
+    """They are read back: a build of SQLite may ignore one of them without a word."""
+    engine = sqlite.writer_engine(started, module)
+    with closing(engine.raw_connection()) as pooled:
+        connection = pooled.driver_connection
+        assert connection is not None
+        found = {
+            name: connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous", "foreign_keys", "recursive_triggers", "cell_size_check")
+        }
+        assert connection.execute("PRAGMA busy_timeout").fetchone() == (5000,)
+    engine.dispose()
+    assert found == {
+        "journal_mode": "wal",
+        "synchronous": 2,
+        "foreign_keys": 1,
+        "recursive_triggers": 1,
+        "cell_size_check": 1,
+    }
+
+
+def run(engine: Engine, *statements: str) -> None:
+    """One transaction, its errors translated."""
+    with sqlite.translated_errors(), engine.begin() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+
+
+def test_a_reader_cannot_write_whatever_the_driver(started: Path, module: ModuleType) -> None:
+    """People get their rows from it, and the server's file stays the server's."""
+    engine = sqlite.reader_engine(started, module)
+    with pytest.raises(StoreUnavailable, match="it is read-only"):
+        run(engine, "DELETE FROM cloud")
+    engine.dispose()
+
+
+def test_full_means_full_whatever_the_driver(started: Path, module: ModuleType) -> None:
+    """The two have unrelated exception classes; both end as ours."""
+    engine = sqlite.writer_engine(started, module)
+    with closing(engine.raw_connection()) as pooled:
+        connection = pooled.driver_connection
+        assert connection is not None
+        connection.execute("PRAGMA max_page_count = 1").fetchall()
+    with pytest.raises(StoreUnavailable, match="the disk is full"):
+        run(engine, "INSERT INTO cloud SELECT 'x', 1, '', '', hex(zeroblob(100000)), 1, 1")
+    engine.dispose()
+    assert reopened(started).position == 6
+
+
+def test_locked_means_locked_whatever_the_driver(started: Path, module: ModuleType) -> None:
+    """Waits as long as it was told, then says why."""
+    store = Store(started, module=module, busy_timeout_s=0.05)
+    with closing(module.connect(started, isolation_level=None)) as person:
+        person.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable, match="another process holds its write lock"):
+            store.open("the test", LONG_AGO)
+        person.execute("ROLLBACK")
+    assert store.open("the test", LONG_AGO).position == 6
+    store.close()
+
+
+def test_garbage_means_garbage_whatever_the_driver(tmp_path: Path, module: ModuleType) -> None:
+    """Damage is told apart from trouble that passes."""
+    path = tmp_path / "provider.db"
+    path.write_bytes(b"this is no database of anybody's " * 200)
+    with pytest.raises(StoreCorrupt, match="file is not a database"):
+        Store(path, module=module).open("the test", LONG_AGO)
+
+
+def test_what_the_bare_driver_throws_is_translated_too(started: Path, module: ModuleType) -> None:
+    """Checkpoints run outside of SQLAlchemy, which wraps the drivers' errors elsewhere."""
+    with (
+        pytest.raises(StoreUnavailable, match="no such table: nowhere"),
+        sqlite.translated_errors(),
+        closing(module.connect(started)) as connection,
+    ):
+        connection.execute("SELECT * FROM nowhere")
