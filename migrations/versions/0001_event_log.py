@@ -1,6 +1,7 @@
 """The event log, append-only by triggers, and its projections."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
@@ -28,18 +29,17 @@ _TRIGGERS = (
 )
 
 
-def _columns(required: str, optional: str = "", integers: str = "") -> list[sa.Column[object]]:
-    columns: list[sa.Column[object]] = [sa.Column(name, sa.Text, nullable=False) for name in required.split()]
-    columns += [sa.Column(name, sa.Text, nullable=True) for name in optional.split()]
-    columns += [sa.Column(name, sa.Integer, nullable=False) for name in integers.split()]
-    return columns
+def _column(words: str) -> sa.Column[Any]:
+    """A column from its shorthand: the name, `?` if it may be null, `#` if it is an integer and not text."""
+    name = words.rstrip("?#")
+    return sa.Column(name, sa.Integer if "#" in words else sa.Text, nullable="?" in words)
 
 
-def _projection(name: str, key: str, *columns: sa.Column[object]) -> None:
+def _projection(name: str, key: str, columns: str) -> None:
     op.create_table(
         name,
-        sa.Column(key, sa.Text, nullable=False),
-        *columns,
+        _column(key),
+        *(_column(words) for words in columns.split()),
         sa.PrimaryKeyConstraint(key, name=op.f(f"pk_{name}")),
         sqlite_strict=True,
     )
@@ -50,13 +50,12 @@ def upgrade() -> None:
     op.create_table(
         "events",
         sa.Column("position", sa.Integer, primary_key=True),
-        *_columns("stream"),
-        *_columns("", integers="version"),
-        *_columns("type"),
-        *_columns("", integers="schema"),
-        *_columns("recorded_at actor correlation_id data hash"),
-        sa.UniqueConstraint("stream", "version", name=op.f("uq_events_stream_version")),
+        *(
+            _column(words)
+            for words in "stream version# type schema# recorded_at actor correlation_id data hash".split()
+        ),
         # `f` says that the names are final, or the naming convention would prefix them once more.
+        sa.UniqueConstraint("stream", "version", name=op.f("uq_events_stream_version")),
         sa.CheckConstraint("version >= 1", name=op.f("ck_events_version")),
         sa.CheckConstraint("json_valid(data)", name=op.f("ck_events_data")),
         sqlite_strict=True,
@@ -66,47 +65,37 @@ def upgrade() -> None:
     op.create_index("ix_events_correlation_id", "events", ["correlation_id"])
     for trigger in _TRIGGERS:
         op.execute(trigger)
-    _projection("projections", "name", *_columns("", integers="version position"))
-    _projection("node_groups", "name", *_columns("spec", integers="ordinal retired version position"))
+    _create_projections()
+
+
+def _create_projections() -> None:
+    _projection("projections", "name", "version# position#")
+    _projection("node_groups", "name", "ordinal# retired# spec version# position#")
     _projection(
         "instances",
         "name",
-        *_columns(
-            "node_group state provider_id requested_at requested_by correlation_id currency closed_rungs volume_ids",
-            "instance_type image location contract price_per_hour attempted_at unknown_since retry_at instance_id "
-            "machine_status ip os_volume_id created_at running_at stopped_at failed_at error_code error_message "
-            "delete_requested_at delete_requested_by delete_reason delete_code ended_at end_reason cancel_reason cost",
-            "ordinal attempt delete_attempt provider_id_learned version position",
-        ),
-        sa.Column("error_class", sa.Integer, nullable=True),
+        "node_group state provider_id ordinal# requested_at requested_by correlation_id instance_type? "
+        "image? location? contract? price_per_hour? currency attempt# attempted_at? unknown_since? "
+        "closed_rungs retry_at? instance_id? machine_status? ip? os_volume_id? volume_ids created_at? "
+        "running_at? stopped_at? failed_at? error_class?# error_code? error_message? delete_requested_at? "
+        "delete_requested_by? delete_reason? delete_attempt# delete_code? ended_at? end_reason? "
+        "cancel_reason? cost? provider_id_learned# version# position#",
     )
-    op.create_index("ix_instances_instance_id", "instances", ["instance_id"])
     op.create_index("ix_instances_ended_at", "instances", ["ended_at"])
+    op.create_index("ix_instances_instance_id", "instances", ["instance_id"])
     _projection(
         "instance_types",
         "name",
-        *_columns(
-            "memory_gb gpu_memory_gb gpu_name model manufacturer currency supported_images",
-            "storage_gb on_demand_price spot_price",
-            "cpus gpus withdrawn position",
-        ),
+        "cpus# memory_gb gpus# gpu_memory_gb gpu_name model manufacturer storage_gb? on_demand_price? "
+        "spot_price? currency supported_images withdrawn# position#",
     )
-    _projection("surplus_instances", "instance_id", *_columns("instance reason since", integers="position"))
-    _projection("orphans", "instance_id", *_columns("reason", integers="position"))
-    _projection(
-        "cloud",
-        "name",
-        *_columns("trouble", "since first_reached_at", "version position"),
-        sa.Column("reachable", sa.Integer, nullable=True),
-    )
+    _projection("surplus_instances", "instance_id", "instance reason since position#")
+    _projection("orphans", "instance_id", "reason position#")
+    _projection("cloud", "name", "reachable?# since? first_reached_at? trouble version# position#")
     _projection(
         "installation",
         "name",
-        *_columns(
-            "installation_id cluster_name backend configuration_sha256 claimed",
-            "max_hourly_cost",
-            "epoch version position",
-        ),
+        "installation_id cluster_name epoch# backend configuration_sha256 claimed max_hourly_cost? version# position#",
     )
 
 
