@@ -83,6 +83,7 @@ class Stage:
                 "base_url": f"http://127.0.0.1:{self._ports['simulator']}/v1",
                 "client_id": "simulator",
                 "client_secret": "simulator",
+                "rate_share": 1,
             },
         }
         (self.directory / "config.yaml").write_text(yaml.safe_dump(settings))

@@ -67,7 +67,7 @@ def serve(
 
 
 def _leave() -> NoReturn:
-    """End the process now: everything is stopped and durable, and a thread that waits for the cloud must not delay it."""
+    """End the process now: everything is stopped and durable, and a call that hangs must not delay it."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

@@ -63,8 +63,10 @@ class Provider:
                 "client_id": "simulator",
                 "client_secret": "simulator",
                 "list_lag": "3s",
+                "rate_share": 1,
             },
-            "intervals": {"observe": "200ms"},
+            # As fast as the API allows one client: 120 listings a minute.
+            "intervals": {"observe": "500ms"},
             "logging": {"level": "debug", "format": "json"},
             "node_groups": groups,
         }
