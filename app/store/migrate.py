@@ -1,7 +1,8 @@
 """Bringing the database to today's schema with Alembic. The revisions lie in `migrations/`, in the wheel as well."""
 
+import functools
+from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
 
 from alembic import command
 from alembic.config import Config
@@ -74,9 +75,10 @@ def _refuse_foreign(connection: Connection, *, is_new: bool) -> None:
         )
 
 
-def expected_objects(module: ModuleType | None = None) -> dict[str, str]:
-    """What a database of today's revision consists of, as `sqlite.objects` tells it. Made by migrating in memory."""
-    engine = create_engine("sqlite://", module=module or driver())
+@functools.cache
+def expected_objects() -> Mapping[str, str]:
+    """What a database of today's revision consists of, as `sqlite.objects` tells it. Made once by migrating in memory."""
+    engine = create_engine("sqlite://", module=driver())
     try:
         with engine.begin() as connection:
             migrate(connection, is_new=True)

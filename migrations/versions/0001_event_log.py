@@ -1,6 +1,6 @@
 """The event log, append-only by triggers, and its projections."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -29,17 +29,16 @@ _TRIGGERS = (
 )
 
 
-def _column(words: str) -> sa.Column[Any]:
-    """A column from its shorthand: the name, `?` if it may be null, `#` if it is an integer and not text."""
-    name = words.rstrip("?#")
-    return sa.Column(name, sa.Integer if "#" in words else sa.Text, nullable="?" in words)
+def _columns(words: str) -> Iterator[sa.Column[Any]]:
+    """Columns from their shorthand: the name, `?` if it may be null, `#` if it is an integer and not text."""
+    for word in words.split():
+        yield sa.Column(word.rstrip("?#"), sa.Integer if "#" in word else sa.Text, nullable="?" in word)
 
 
 def _projection(name: str, key: str, columns: str) -> None:
     op.create_table(
         name,
-        _column(key),
-        *(_column(words) for words in columns.split()),
+        *_columns(f"{key} {columns}"),
         sa.PrimaryKeyConstraint(key, name=op.f(f"pk_{name}")),
         sqlite_strict=True,
     )
@@ -50,10 +49,7 @@ def upgrade() -> None:
     op.create_table(
         "events",
         sa.Column("position", sa.Integer, primary_key=True),
-        *(
-            _column(words)
-            for words in "stream version# type schema# recorded_at actor correlation_id data hash".split()
-        ),
+        *_columns("stream version# type schema# recorded_at actor correlation_id data hash"),
         # `f` says that the names are final, or the naming convention would prefix them once more.
         sa.UniqueConstraint("stream", "version", name=op.f("uq_events_stream_version")),
         sa.CheckConstraint("version >= 1", name=op.f("ck_events_version")),
