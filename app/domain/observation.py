@@ -34,17 +34,15 @@ from app.domain.service import InstallationClaimed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObserveMachines:
-    """A listing. `claim` lets machines of a lost predecessor with our cluster's name be taken over.
+    """A listing, or a look-up of single machines if not `complete`.
 
-    `complete` False is a look-up of single machines. `forgotten` are the host names of machines whose instance ended so
-    long ago that only the store remembers it.
+    `claim` lets machines of a lost predecessor with our cluster's name be taken over.
     """
 
     machines: tuple[Machine, ...]
     backend: str
     claim: bool
     complete: bool = True
-    forgotten: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,16 +64,14 @@ def observe_machines(command: ObserveMachines, books: Books) -> Decision:
     ours = claimed | {books.installation.installation_id}
     for same in by_hostname(command.machines).values():
         for machine in same:
-            events.extend(_changes(machine, same, ours, command, books))
+            events.extend(_changes(machine, same, ours, books))
     events.extend(_newborn(command, books))
     if command.complete and books.cloud.reachable is not True and not (claims_needed and not command.claim):
         events.append(CloudReachable(backend=command.backend))
     return Decision(tuple(_groups_first(events, books)))
 
 
-def _changes(
-    machine: Machine, same: Sequence[Machine], ours: set[str], command: ObserveMachines, books: Books
-) -> Iterable[Event]:
+def _changes(machine: Machine, same: Sequence[Machine], ours: set[str], books: Books) -> Iterable[Event]:
     """What one machine adds to the books; `same` are all with its host name."""
     instance = books.find_by_key(machine.instance_id)
     if instance is not None and instance.instance_id == machine.instance_id:
@@ -91,8 +87,6 @@ def _changes(
     elif machine.hostname not in books.instances and phase_of(machine.status) is not Phase.ENDED:
         if not is_instance_name(machine.hostname, mark.group):
             yield from _orphan(machine, mark, "carries our mark, but its name is not one that we gave", books)
-        elif machine.hostname in command.forgotten:
-            yield from _orphan(machine, mark, "its instance ended long ago", books)
         elif machine is first_alive(same, ours):
             yield from _adopted(machine, machine.hostname, mark.group, _provider_id(machine, mark.group, books))
 

@@ -430,15 +430,6 @@ def test_a_dead_record_of_ours_is_not_adopted() -> None:
     h100.when(listing(machine(status="discontinued"))).then_nothing()
 
 
-def test_a_machine_whose_instance_ended_long_ago_is_reported_not_adopted() -> None:
-    """Its stream is closed and only the store remembers it; a second beginning under one name is no story."""
-    command = replace(listing(machine()), forgotten=frozenset({A}))
-    (event,) = h100.when(command).events
-    assert isinstance(event, OrphanDetected)
-    assert (event.instance_id, event.reason) == (A_ID, "its instance ended long ago")
-    h100.given(event).when(command).then_nothing()
-
-
 @pytest.mark.parametrize(
     "description",
     [
