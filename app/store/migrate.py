@@ -77,7 +77,7 @@ def _refuse_foreign(connection: Connection, *, is_new: bool) -> None:
 
 @functools.cache
 def expected_objects() -> Mapping[str, str]:
-    """What a database of today's revision consists of, as `sqlite.objects` tells it. Made once by migrating in memory."""
+    """What a database of today's revision consists of, as `sqlite.objects` tells it: once migrated in memory."""
     engine = create_engine("sqlite://", module=driver())
     try:
         with engine.begin() as connection:

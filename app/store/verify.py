@@ -64,8 +64,14 @@ def _disorder(connection: Connection) -> Iterator[str]:
 
 def _stale_projections(connection: Connection) -> Iterator[str]:
     head, mark = log.head(connection), projections.mark_of(connection)
-    if mark is None or (mark["version"], mark["position"]) != (projections.FOLD_VERSION, head.position):
-        yield f"the projections stand for {dict(mark) if mark else 'nothing'}, the log ends at {head.position}"
+    if mark is None:
+        yield f"the projections were never written, the log ends at position {head.position}"
+        return
+    if (mark["version"], mark["position"]) != (projections.FOLD_VERSION, head.position):
+        yield (
+            f"the projections stand for position {mark['position']} by fold {mark['version']}, "
+            f"the log ends at position {head.position} and the fold is {projections.FOLD_VERSION}"
+        )
         return
     try:
         _, changes = projections.fold_log(connection)
