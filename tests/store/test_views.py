@@ -1,0 +1,308 @@
+"""The audit views: one story, told by hand, and what each view must say of it."""
+
+import json
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from app.clock import FakeClock
+from app.domain.cloud import RecordUnreachable
+from app.domain.decide import Command
+from app.domain.envelope import Cause
+from app.domain.ids import Mark
+from app.domain.instance.commands import (
+    AttemptCreate,
+    AttemptDelete,
+    ConfirmEnded,
+    RecordCreated,
+    RecordCreateRefused,
+    Refusal,
+)
+from app.domain.instance.events import Found
+from app.domain.machine import Machine
+from app.domain.nodegroup.commands import DeleteNodes, IncreaseSize
+from app.domain.observation import ObserveMachines, Readopt
+from app.domain.offering import Contract
+from app.ledger.ledger import Ledger
+from app.store.rows import canonical
+from app.store.views import VIEWS, _sentence
+
+from .golden import SAMPLES
+from .harness import CA, opened, rows, start
+
+JOB = Cause(actor="reconcile/provision", correlation_id="run-7")
+NASTY = 'it\'s "full"; DROP TABLE events; --'
+A, B = "gpu-aaaaaaaa", "gpu-bbbbbbbb"
+
+
+def machine(status: str, instance_id: str = "i-1", created_at: datetime | None = None) -> Machine:
+    """The machine of instance A as the cloud lists it."""
+    return Machine(
+        instance_id=instance_id,
+        hostname=A,
+        status=status,
+        description=Mark(cluster="prod", installation="inst1", group="gpu").text(),
+        instance_type="1H100.80S.30V",
+        image="ubuntu-24.04",
+        location="FIN-01",
+        contract=Contract.SPOT,
+        price_per_hour=Decimal("0.60"),
+        created_at=created_at,
+    )
+
+
+class Teller:
+    """Commands at times: hours and minutes of 5 January 2026 (and of the 6th, from 24:00 on)."""
+
+    def __init__(self, ledger: Ledger, clock: FakeClock) -> None:
+        self._ledger = ledger
+        self._clock = clock
+
+    def at(self, time: str, *commands: Command, cause: Cause = JOB) -> None:
+        """Have these done at that time."""
+        hours, minutes = time.split(":")
+        then = datetime(2026, 1, 5, tzinfo=UTC) + timedelta(hours=int(hours), minutes=int(minutes))
+        self._clock.advance(then - self._clock.now())
+        for command in commands:
+            self._ledger.execute(command, cause)
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two nodes asked for at ten; one runs, is evicted, comes back and is given back, the other is never in stock.
+
+    Positions 1 to 6 are the start of the installation.
+    """
+    path, clock = tmp_path_factory.mktemp("views") / "provider.db", FakeClock()
+    with opened(path, clock) as ledger:
+        start(ledger)
+        tell = Teller(ledger, clock)
+        tell.at("10:00", IncreaseSize(node_group="gpu", delta=2, names=(A, B)), cause=CA)  # 7 8 9
+        tell.at(
+            "10:01",
+            AttemptCreate(instance=A),  # 10
+            RecordCreated(instance=A, instance_id="i-1", found=Found.ANSWERED),  # 11
+            AttemptCreate(instance=B),  # 12
+            refused(B, 1, Refusal.NO_CAPACITY, 503, NASTY),  # 13
+            AttemptCreate(instance=B),  # 14
+            refused(B, 2, Refusal.REJECTED, 402, "no money"),  # 15 refused, 16 failed
+        )
+        born = datetime(2026, 1, 5, 10, 2, tzinfo=UTC)
+        tell.at(
+            "10:05", ObserveMachines(machines=(machine("running", created_at=born),), backend="x", claim=False)
+        )  # 17
+        tell.at("10:10", DeleteNodes(node_group="gpu", instances=(B,)), cause=CA)  # 18 scale-down, 19 cancelled
+        tell.at("11:00", RecordUnreachable(code="timeout", message="no answer"))  # 20
+        tell.at("11:30", ObserveMachines(machines=(machine("running"),), backend="simulator", claim=False))  # 21
+        tell.at("12:02", ConfirmEnded(instance=A, instance_id="i-1", known_by_id=True))  # 22 lost
+        tell.at("12:10", Readopt(instance=A, machine=machine("running")))  # 23 adopted, 24 observed
+        tell.at("13:00", DeleteNodes(node_group="gpu", instances=(A,)), cause=CA)  # 25 scale-down, 26 delete-requested
+        tell.at("13:01", AttemptDelete(instances=(A,)))  # 27
+        tell.at("13:32", ConfirmEnded(instance=A, instance_id="i-1", known_by_id=True))  # 28 gone
+        tell.at("14:00", RecordUnreachable(code="dns", message="no such host"))  # 29
+    return path
+
+
+def refused(instance: str, attempt: int, refusal: Refusal, status: int, message: str) -> RecordCreateRefused:
+    """A create call that did nothing."""
+    return RecordCreateRefused(
+        instance=instance,
+        attempt=attempt,
+        refusal=refusal,
+        status=status,
+        code="x",
+        message=message,
+        retry_after=None,
+    )
+
+
+def test_v_events_tells_every_fact_in_a_sentence(story: Path) -> None:
+    """With the fields of the payload in their places, whatever characters those have."""
+    told = rows(story, "SELECT position, substr(recorded_at, 12, 5), what FROM v_events WHERE position > 6 ORDER BY 1")
+    assert told == [
+        (7, "10:00", "2 more wanted in gpu: target size 2"),
+        (8, "10:00", "gpu-aaaaaaaa wanted"),
+        (9, "10:00", "gpu-bbbbbbbb wanted"),
+        (10, "10:01", "gpu-aaaaaaaa: ordering 1H100.80S.30V spot in FIN-01, attempt 1"),
+        (11, "10:01", "gpu-aaaaaaaa exists as i-1 (answered)"),
+        (12, "10:01", "gpu-bbbbbbbb: ordering 1H100.80S.30V spot in FIN-01, attempt 1"),
+        (13, "10:01", f"gpu-bbbbbbbb: order refused, out-of-stock: {NASTY}; add locations or another group"),
+        (14, "10:01", "gpu-bbbbbbbb: ordering 1H100.80S.30V spot in FIN-03, attempt 2"),
+        (15, "10:01", "gpu-bbbbbbbb: order refused, insufficient-funds: no money; top up the Verda balance"),
+        (16, "10:01", "gpu-bbbbbbbb failed, insufficient-funds: no money; top up the Verda balance"),
+        (17, "10:05", "gpu-aaaaaaaa is running: the cloud says running"),
+        (18, "10:10", "gpu gives back 1 instances: target size 1"),
+        (19, "10:10", "gpu-bbbbbbbb no longer wanted, nothing was bought (deleted)"),
+        (20, "11:00", "the cloud does not answer, timeout: no answer"),
+        (21, "11:30", "the cloud answers (simulator)"),
+        (22, "12:02", "gpu-aaaaaaaa was lost (evicted), cost 1.200000 usd"),
+        (23, "12:10", "gpu-aaaaaaaa (i-1) found at the cloud and taken into gpu"),
+        (24, "12:10", "gpu-aaaaaaaa is running: the cloud says running"),
+        (25, "13:00", "gpu gives back 1 instances: target size 0"),
+        (26, "13:00", "gpu-aaaaaaaa to be deleted (scale-down)"),
+        (27, "13:01", "gpu-aaaaaaaa: deleting i-1 with its OS volume, attempt 1"),
+        (28, "13:32", "gpu-aaaaaaaa is gone, cost 2.100000 usd"),
+        (29, "14:00", "the cloud does not answer, dns: no such host"),
+    ]
+
+
+def test_v_events_says_who_asked_and_in_which_call(story: Path) -> None:
+    """One correlation id joins everything that one call or one job run did."""
+    query = "SELECT actor, node_group, instance, type FROM v_events WHERE correlation_id = ? ORDER BY position"
+    assert rows(story, query, CA.correlation_id) == [
+        ("cluster-autoscaler", "gpu", None, "nodegroup.scale-up-requested"),
+        ("cluster-autoscaler", "gpu", A, "instance.requested"),
+        ("cluster-autoscaler", "gpu", B, "instance.requested"),
+        ("cluster-autoscaler", "gpu", None, "nodegroup.scale-down-requested"),
+        ("cluster-autoscaler", "gpu", B, "instance.cancelled"),
+        ("cluster-autoscaler", "gpu", None, "nodegroup.scale-down-requested"),
+        ("cluster-autoscaler", "gpu", A, "instance.delete-requested"),
+    ]
+
+
+def test_v_instance_history_is_one_row_an_instance(story: Path) -> None:
+    """10:02 to 13:32 are 3.5 hours at 0.60, so 2.10; what was never created cost nothing."""
+    columns = (
+        "instance, state, contract, location, substr(requested_at, 12, 5), requested_by, substr(created_at, 12, 5), "
+        "substr(running_at, 12, 5), substr(delete_requested_at, 12, 5), substr(ended_at, 12, 5), reason, "
+        "price_per_hour, hours, cost, currency, error_code, create_attempts, delete_attempts"
+    )
+    who = "cluster-autoscaler"
+    assert rows(story, f"SELECT {columns} FROM v_instance_history ORDER BY ordinal") == [  # noqa: S608 - constants
+        (
+            *(A, "gone", "spot", "FIN-01", "10:00", who, "10:02", "10:05", "13:00", "13:32", "scale-down"),
+            *("0.60", 3.5, "2.100000", "usd", None, 1, 1),
+        ),
+        (
+            *(B, "cancelled", "spot", "FIN-03", "10:00", who, None, None, None, "10:10", "deleted"),
+            *("0.60", None, None, "usd", "insufficient-funds", 2, 0),
+        ),
+    ]
+
+
+def test_v_target_size_history_counts_what_the_autoscaler_was_told(story: Path) -> None:
+    """Also the instance that was lost and adopted again; its observation and its end change nothing."""
+    query = (
+        "SELECT position, node_group, change, target_size, actor, instance FROM v_target_size_history ORDER BY position"
+    )
+    assert rows(story, query) == [
+        (8, "gpu", 1, 1, "cluster-autoscaler", A),
+        (9, "gpu", 1, 2, "cluster-autoscaler", B),
+        (19, "gpu", -1, 1, "cluster-autoscaler", B),
+        (22, "gpu", -1, 0, "reconcile/provision", A),
+        (23, "gpu", 1, 1, "reconcile/provision", A),
+        (26, "gpu", -1, 0, "cluster-autoscaler", A),
+    ]
+
+
+def test_v_failures_has_what_went_wrong_in_whose_words(story: Path) -> None:
+    """Refusals, failures for good, and machines that were taken from us."""
+    query = "SELECT position, node_group, instance, error_class, code, message FROM v_failures ORDER BY position"
+    assert rows(story, query) == [
+        (13, "gpu", B, 1, "out-of-stock", f"{NASTY}; add locations or another group"),
+        (15, "gpu", B, 1, "insufficient-funds", "no money; top up the Verda balance"),
+        (16, "gpu", B, 1, "insufficient-funds", "no money; top up the Verda balance"),
+        (22, "gpu", A, None, "evicted", None),
+    ]
+
+
+def test_v_api_outages_is_one_row_an_outage(story: Path) -> None:
+    """From 11:00 to 11:30, and one that is not over; the time between outages is none."""
+    query = (
+        "SELECT substr(began_at, 12, 5), substr(ended_at, 12, 5), seconds, code, message FROM v_api_outages ORDER BY 1"
+    )
+    assert rows(story, query) == [
+        ("11:00", "11:30", 1800.0, "timeout", "no answer"),
+        ("14:00", None, None, "dns", "no such host"),
+    ]
+
+
+def test_v_costs_daily_adds_up_to_the_cost_of_the_instance(story: Path) -> None:
+    """One day here."""
+    assert rows(story, "SELECT * FROM v_costs_daily") == [("2026-01-05", "gpu", "spot", 1, 3.5, "2.100000", "usd")]
+
+
+def test_v_costs_daily_splits_a_machine_at_midnight(started: Path) -> None:
+    """22:30 to 01:30 two nights later: 1.5, 24 and 1.5 hours at 0.60."""
+    clock = FakeClock()
+    with opened(started, clock) as ledger:
+        tell = Teller(ledger, clock)
+        tell.at("22:30", IncreaseSize(node_group="gpu", delta=1, names=(A,)), AttemptCreate(instance=A))
+        tell.at("22:30", RecordCreated(instance=A, instance_id="i-1", found=Found.ANSWERED))
+        tell.at("49:30", ConfirmEnded(instance=A, instance_id="i-1", known_by_id=True))
+    assert rows(started, "SELECT day, instances, hours, cost FROM v_costs_daily ORDER BY day") == [
+        ("2026-01-05", 1, 1.5, "0.900000"),
+        ("2026-01-06", 1, 24.0, "14.400000"),
+        ("2026-01-07", 1, 1.5, "0.900000"),
+    ]
+    assert rows(started, "SELECT hours, cost FROM v_instance_history") == [(27.0, "16.200000")]
+
+
+def test_v_open_instances_has_what_is_not_over(started: Path) -> None:
+    """What there is now, what it costs an hour, and why it may not be well."""
+    with opened(started) as ledger:
+        ledger.execute(IncreaseSize(node_group="gpu", delta=3, names=(A, B, "gpu-cccccccc")), CA)
+        for name in (A, B):
+            ledger.execute(AttemptCreate(instance=name), JOB)
+        ledger.execute(RecordCreated(instance=A, instance_id="i-1", found=Found.ANSWERED), JOB)
+        ledger.execute(refused(B, 1, Refusal.REJECTED, 402, "no money"), JOB)
+        ledger.execute(DeleteNodes(node_group="gpu", instances=("gpu-cccccccc",)), CA)
+    query = "SELECT instance, state, instance_id, price_per_hour, error_code FROM v_open_instances ORDER BY instance"
+    assert rows(started, query) == [
+        (A, "provisioning", "i-1", "0.60", None),
+        (B, "failed", None, "0.60", "insufficient-funds"),
+    ]
+
+
+def test_a_machine_that_the_clock_says_is_not_born_yet_costs_nothing(started: Path) -> None:
+    """The cloud's clock may be ahead of ours; a negative cost would pay for somebody else's."""
+    with opened(started) as ledger:
+        ledger.execute(IncreaseSize(node_group="gpu", delta=1, names=(A,)), CA)
+        ledger.execute(AttemptCreate(instance=A), JOB)
+        ledger.execute(RecordCreated(instance=A, instance_id="i-1", found=Found.ANSWERED), JOB)
+        unborn = machine("running", created_at=datetime(2999, 1, 1, tzinfo=UTC))
+        ledger.execute(ObserveMachines(machines=(unborn,), backend="x", claim=False), JOB)
+    assert rows(started, "SELECT hours, cost FROM v_instance_history") == [(0.0, "0.000000")]
+    assert rows(started, "SELECT hours, cost FROM v_costs_daily") == [(0.0, "0.000000")]
+
+
+def test_views_say_nothing_of_an_empty_log(fresh: Path) -> None:
+    """And none of them fails on it."""
+    assert [row for name in VIEWS for row in rows(fresh, f"SELECT * FROM {name}")] == []  # noqa: S608 - ours
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("it's {a}", "it's x'y\"z"),
+        ("{a}", "x'y\"z"),
+        ("'{a}' is \"{b}\"; --", "'x'y\"z' is \"-\"; --"),
+        ("{n} of {n}", "3 of 3"),
+        ("no field at all: '';", "no field at all: '';"),
+    ],
+)
+def test_words_with_quotes_are_safe_sql(words: str, sentence: str) -> None:
+    """Whoever words an event need not think of SQL; null is told as a dash."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        data = json.dumps({"a": "x'y\"z", "b": None, "n": 3})
+        told = connection.execute(f"SELECT {_sentence(words)} FROM (SELECT ? AS data)", (data,))  # noqa: S608 - the point
+        assert told.fetchone() == (sentence,)
+
+
+def test_every_event_has_its_sentence(tmp_path: Path) -> None:
+    """No event type shows as its bare name, and no placeholder is left over."""
+    with closing(sqlite3.connect(tmp_path / "golden.db")) as connection:
+        connection.execute(
+            "CREATE TABLE events (position, stream, version, type, recorded_at, actor, correlation_id, data)"
+        )
+        connection.execute(f"CREATE VIEW v_events AS {VIEWS['v_events']}")
+        for event in SAMPLES:
+            row = (event.stream, event.type, canonical(event.model_dump(mode="json")))
+            connection.execute("INSERT INTO events (stream, type, data) VALUES (?, ?, ?)", row)
+        told = connection.execute("SELECT type, what FROM v_events").fetchall()
+    assert len(told) == len(SAMPLES)
+    assert [what for name, what in told if not what or what == name or "{" in what] == []
