@@ -272,6 +272,17 @@ def absent(books: Books, machines: Iterable[Machine], before: datetime, grace: t
     )
 
 
+def unseen(books: Books, machines: Iterable[Machine], before: datetime) -> tuple[Instance, ...]:
+    """Instances in doubt when this listing was taken, at `before`, of which it shows no machine that may be theirs."""
+    alive = (machine for machine in machines if phase_of(machine.status) is not Phase.ENDED)
+    shown = {machine.hostname for machine in alive if not _is_known(machine, books)}
+    return tuple(
+        instance
+        for instance in books.listed_instances()
+        if instance.unknown_since is not None and instance.unknown_since <= before and instance.name not in shown
+    )
+
+
 def surplus(books: Books, machines: Iterable[Machine]) -> tuple[tuple[Instance, Machine], ...]:
     """Machines with our mark and the name of an instance that has another one, or that was let go."""
     found: list[tuple[Instance, Machine]] = []

@@ -65,15 +65,7 @@ class Observe:
 
     def _rule_out_unknown(self, machines: Collection[Machine], taken_at: datetime, cause: Cause) -> None:
         """An attempt whose outcome nobody knows created nothing if nobody sees its machine, long and often enough."""
-        hostnames = {machine.hostname for machine in machines}
-        unseen = [
-            instance
-            for instance in self.bench.books.listed_instances()
-            if instance.unknown_since is not None
-            and instance.instance_id is None
-            and instance.unknown_since <= taken_at
-            and instance.name not in hostnames
-        ]
+        unseen = observation.unseen(self.bench.books, machines, taken_at)
         keys = {(instance.name, instance.attempt): instance for instance in unseen}
         self._unseen = Counter({key: self._unseen[key] + 1 for key in keys})
         for (name, attempt), instance in keys.items():

@@ -58,7 +58,8 @@ class Terminate:
             except CloudError:
                 continue
             if machine is not None:
-                seen = ObserveMachines(machines=(machine,), backend=self.bench.cloud.backend, claim=False)
+                backend = self.bench.cloud.backend
+                seen = ObserveMachines(machines=(machine,), backend=backend, claim=False, complete=False)
                 self.bench.record(seen, cause)
 
     def _delete(self, attempts: Sequence[DeleteAttempted], cause: Cause) -> None:

@@ -652,3 +652,35 @@ def test_the_books_stay_right_through_loss_return_and_deletion() -> None:
     assert [instance.name for instance in story.books.members("h100").listed] == [A]
     assert story.given(gone()).books.members("h100").is_empty
     assert story.given(cancelled()).books.members("h100").is_empty
+
+
+# --- what is in doubt
+
+
+def test_an_order_in_doubt_is_unseen_until_a_machine_of_its_name_is_listed() -> None:
+    """Whoever made that machine: nothing is ruled out while there may be one."""
+    story = h100.given(wanted(), attempted(), unknown())
+    assert observation.unseen(story.books, (), NOON) == (story.instance(A),)
+    assert observation.unseen(story.books, (machine(B_ID, B),), NOON) == (story.instance(A),)
+    assert observation.unseen(story.books, (machine(),), NOON) == ()
+    assert observation.unseen(story.books, (machine(description=""),), NOON) == ()
+
+
+def test_a_listing_taken_before_the_doubt_says_nothing_about_it() -> None:
+    """It was under way when the order was made."""
+    story = h100.given(wanted(), attempted(), SECOND, unknown())
+    assert observation.unseen(story.books, (), NOON) == ()
+    assert observation.unseen(story.books, (), NOON + SECOND) == (story.instance(A),)
+
+
+def test_a_dead_record_or_one_that_is_known_to_be_another_s_hides_nothing() -> None:
+    """The record that was never placed stays listed under the same name."""
+    story = h100.given(wanted(), attempted(), unknown(), surplus(B_ID, A, "never placed"))
+    shown = (machine(status="discontinued"), machine(B_ID, status="no_capacity"))
+    assert observation.unseen(story.books, shown, NOON) == (story.instance(A),)
+
+
+@pytest.mark.parametrize("state", InstanceState)
+def test_only_doubt_is_unseen(state: InstanceState) -> None:
+    """An order under way is waited for; all others have an answer."""
+    assert observation.unseen(h100.given(*LEADING_TO[state]).books, (), NOON) == ()
