@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -250,17 +251,9 @@ class Story:
 
     def _readopt(self) -> None:
         for instance in self._some(InstanceState.LOST)[:1]:
-            found = self._appear(instance.name, self._ours(instance.node_group))
-            machine = self.machines.pop(found)
-            back = Machine(
-                instance_id=instance.instance_id or found,
-                hostname=machine.hostname,
-                status="running",
-                description=machine.description,
-                instance_type=machine.instance_type,
-            )
-            self.machines[back.instance_id] = back
-            self._tell(Readopt(instance=instance.name, machine=back))
+            back = self._appear(instance.name, self._ours(instance.node_group), instance.instance_id)
+            self.machines[back] = replace(self.machines[back], status="running", price_per_hour=None)
+            self._tell(Readopt(instance=instance.name, machine=self.machines[back]))
 
     def _learn(self) -> None:
         for instance in self._some(InstanceState.RUNNING)[:1]:
@@ -293,18 +286,5 @@ class Story:
 
 
 def _with_status(machine: Machine, status: str) -> Machine:
-    return Machine(
-        instance_id=machine.instance_id,
-        hostname=machine.hostname,
-        status=status,
-        description=machine.description,
-        instance_type=machine.instance_type,
-        image=machine.image,
-        location=machine.location,
-        contract=machine.contract,
-        price_per_hour=machine.price_per_hour,
-        created_at=machine.created_at,
-        ip="10.0.0.7",
-        os_volume_id=f"vol-{machine.instance_id}",
-        volume_ids=(f"vol-{machine.instance_id}", "vol-shared"),
-    )
+    volume = f"vol-{machine.instance_id}"
+    return replace(machine, status=status, ip="10.0.0.7", os_volume_id=volume, volume_ids=(volume, "vol-shared"))

@@ -25,7 +25,7 @@ def processes() -> Iterator[multiprocessing.context.ForkServerContext]:
     """Processes that are born with everything imported, so that thirty of them take no minute."""
     context = multiprocessing.get_context("forkserver")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+        patch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
         context.set_forkserver_preload([doomed.__name__])
         yield context
 

@@ -26,8 +26,8 @@ def hold() -> Iterator[Callable[[Path, str], Holder]]:
 
         def started(path: Path, holder: str) -> Holder:
             process = subprocess.Popen(
-                [sys.executable, "-m", "store.holder", str(path), holder],
-                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+                [sys.executable, "-m", "tests.store.holder", str(path), holder],
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
