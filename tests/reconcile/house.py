@@ -183,7 +183,8 @@ class House:
     def running(self, count: int = 1, group: str = "h100") -> tuple[str, ...]:
         """Scale up until all run and have been seen running for a while."""
         names = self.grow(count, group)
-        self.provision.run()
+        while any(self.state(name) == "requested" for name in names):
+            self.provision.run()
         self.world.boot()
         self.ticks(2, self.observe)
         assert {self.state(name) for name in names} == {"running"}
@@ -208,6 +209,10 @@ class House:
     def state(self, name: str) -> str:
         """Where the instance stands."""
         return str(self.instance(name).state)
+
+    def has_seen_the_cloud(self) -> bool:
+        """It serves from then on."""
+        return self.books.cloud.first_reached_at is not None
 
     def target(self, group: str = "h100") -> int:
         """The group's target size."""
