@@ -113,9 +113,15 @@ class Terminate:
                 del self._surplus_not_before[surplus.instance_id]
                 return
             volumes = (machine.os_volume_id,) if machine.os_volume_id else None
-            self.bench.cloud.delete_instances([Deletion(instance_id=surplus.instance_id, volume_ids=volumes)])
+            permanent = self._is_permanent(surplus.instance)
+            deletion = Deletion(instance_id=surplus.instance_id, volume_ids=volumes, permanent=permanent)
+            self.bench.cloud.delete_instances([deletion])
         except CloudError as error:
             _log.warning("machine too many not deleted yet", instance_id=surplus.instance_id, error=error.message)
+
+    def _is_permanent(self, name: str) -> bool:
+        instance = self.bench.books.instances.get(name)
+        return instance is None or self.bench.books.groups[instance.node_group].spec.os_volume_permanent
 
 
 def _is_ended(machine: Machine | None) -> bool:
