@@ -45,7 +45,8 @@ class Client:
         """Close the connection."""
         self._channel.close()
 
-    def _call(self, method: str, request: object) -> object:
+    def raw(self, method: str, request: object) -> object:
+        """Any method with a request of its own type; the answer's type is the method's."""
         try:
             answer: object = getattr(self._stub, method)(request, timeout=self._timeout_s)
         except grpc.RpcError as error:
@@ -54,31 +55,31 @@ class Client:
 
     def node_groups(self) -> Sequence[pb.NodeGroup]:
         """Every served group."""
-        answer = self._call("NodeGroups", pb.NodeGroupsRequest())
+        answer = self.raw("NodeGroups", pb.NodeGroupsRequest())
         assert isinstance(answer, pb.NodeGroupsResponse)  # noqa: S101 - what the stub returns
         return answer.nodeGroups
 
     def target_size(self, node_group: str) -> int:
         """How many nodes a group should have."""
-        answer = self._call("NodeGroupTargetSize", pb.NodeGroupTargetSizeRequest(id=node_group))
+        answer = self.raw("NodeGroupTargetSize", pb.NodeGroupTargetSizeRequest(id=node_group))
         assert isinstance(answer, pb.NodeGroupTargetSizeResponse)  # noqa: S101 - likewise
         return answer.targetSize
 
     def instances(self, node_group: str) -> Sequence[pb.Instance]:
         """Every listed instance of a group."""
-        answer = self._call("NodeGroupNodes", pb.NodeGroupNodesRequest(id=node_group))
+        answer = self.raw("NodeGroupNodes", pb.NodeGroupNodesRequest(id=node_group))
         assert isinstance(answer, pb.NodeGroupNodesResponse)  # noqa: S101 - likewise
         return answer.instances
 
     def increase_size(self, node_group: str, delta: int) -> None:
         """Ask for more nodes."""
-        self._call("NodeGroupIncreaseSize", pb.NodeGroupIncreaseSizeRequest(id=node_group, delta=delta))
+        self.raw("NodeGroupIncreaseSize", pb.NodeGroupIncreaseSizeRequest(id=node_group, delta=delta))
 
     def decrease_target_size(self, node_group: str, delta: int) -> None:
         """Release wishes; `delta` is negative."""
-        self._call("NodeGroupDecreaseTargetSize", pb.NodeGroupDecreaseTargetSizeRequest(id=node_group, delta=delta))
+        self.raw("NodeGroupDecreaseTargetSize", pb.NodeGroupDecreaseTargetSizeRequest(id=node_group, delta=delta))
 
     def delete_nodes(self, node_group: str, provider_ids: Sequence[str]) -> None:
         """Give instances back, named as the autoscaler names machines that never registered."""
         nodes = [pb.ExternalGrpcNode(providerID=provider_id, name=provider_id) for provider_id in provider_ids]
-        self._call("NodeGroupDeleteNodes", pb.NodeGroupDeleteNodesRequest(id=node_group, nodes=nodes))
+        self.raw("NodeGroupDeleteNodes", pb.NodeGroupDeleteNodesRequest(id=node_group, nodes=nodes))
