@@ -8,10 +8,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import reduce
 from pathlib import Path
-from typing import Protocol
 
 from app.clock import Clock
 from app.domain.books import Books, evolve
@@ -19,52 +18,14 @@ from app.domain.decide import Command, decide
 from app.domain.envelope import Cause, CloudEvent, Decision, Event, InstanceEvent, NodeGroupEvent, Recorded
 from app.domain.instance.state import Instance
 from app.errors import DeadlinePassed, StoreCorrupt, StoreError, StoreHeld, StoreUnavailable
+from app.ledger.event_store import Batch, EventStore
 from app.store.log import Head
 from app.store.store import Store
 
 KEEP_ENDED = timedelta(days=2)
 """How long ended instances stay in memory. Deletes are repeated within minutes; the store answers later ones."""
 
-Batch = Sequence[Recorded[Event]]
 Listener = Callable[[Batch], None]
-
-
-class EventStore(Protocol):
-    """What the ledger needs of a store."""
-
-    head: Head
-
-    def open(self, holder: str, ended_since: datetime) -> Books:
-        """Load the books."""
-        ...
-
-    def append(self, recorded: Batch, books: Books) -> None:
-        """Make events durable. A StoreError leaves open whether that happened."""
-        ...
-
-    def events_after(self, position: int) -> Batch:
-        """The events behind a position; moves `head` to the end."""
-        ...
-
-    def recall(self, names: Sequence[str]) -> Sequence[Instance]:
-        """Those of these instances that were ever in the books."""
-        ...
-
-    def find_ended(self, key: str) -> Instance | None:
-        """An instance by name or id, however long ago it ended."""
-        ...
-
-    def probe(self) -> None:
-        """Write for real and change nothing."""
-        ...
-
-    def checkpoint(self) -> None:
-        """Keep the write-ahead log short."""
-        ...
-
-    def close(self) -> None:
-        """Close and unlock."""
-        ...
 
 
 class Ledger:
@@ -129,10 +90,7 @@ class Ledger:
         try:
             with self._turn(not_after), self._noting_trouble():
                 self._settle_doubt()
-                decision = self._decide(command)
-                if not_after is not None and self._clock.monotonic() >= not_after:
-                    raise DeadlinePassed("the caller's deadline had passed before anything was written")
-                recorded = self._record(decision.events, cause)
+                decision, recorded = self._decide_and_record(command, cause, not_after)
         finally:
             self._announce()
         if decision.refusal is not None:
@@ -160,20 +118,30 @@ class Ledger:
             self._trouble = error.message
             raise
 
-    def _decide(self, command: Command) -> Decision:
-        """Decide; and once more if that would begin the story of an instance that is only out of memory.
-
-        Names are never used again, and a machine may come back long after its instance was forgotten, so the store has
-        the last word on who is new.
-        """
+    def _decide_and_record(self, command: Command, cause: Cause, not_after: float | None) -> tuple[Decision, Batch]:
+        """Decide and record; and again if the log refused a second beginning of a story that is only out of memory."""
         while True:
             decision = decide(command, self._books, self._clock.now())
-            named = [event.instance for event in decision.events if isinstance(event, InstanceEvent)]
-            new = [name for name in dict.fromkeys(named) if name not in self._books.instances]
-            forgotten = self._store.recall(new) if new else ()
-            if not forgotten:
-                return decision
-            self._books = reduce(Books.with_instance, forgotten, self._books)
+            if not_after is not None and self._clock.monotonic() >= not_after:
+                raise DeadlinePassed("the caller's deadline had passed before anything was written")
+            try:
+                return decision, self._record(decision.events, cause)
+            except StoreUnavailable:
+                if not self._remembered(decision.events):
+                    raise
+
+    def _remembered(self, events: Sequence[Event]) -> bool:
+        """Bring back into the books what these events would begin anew; whether there was anything.
+
+        Names are never used again, and a machine may come back long after its instance was forgotten.
+        """
+        if self._doubt:
+            return False
+        named = {event.instance for event in events if isinstance(event, InstanceEvent)}
+        unknown = [name for name in named if name not in self._books.instances]
+        forgotten = self._store.recall(unknown) if unknown else ()
+        self._books = reduce(Books.with_instance, forgotten, self._books)
+        return bool(forgotten)
 
     def _record(self, events: Sequence[Event], cause: Cause) -> Batch:
         if not events:

@@ -8,6 +8,8 @@ from pathlib import Path
 from app.errors import StoreHeld, StoreUnavailable
 
 _MAX_TEXT = 1000
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+"""Linux makes a new one at every boot; containers see their machine's."""
 
 
 class Ending(StrEnum):
@@ -30,11 +32,16 @@ class WriterLock:
     def __init__(self, database: Path) -> None:
         self.path = database.with_name(database.name + ".lock")
         self.last_ending: Ending | None = None
+        self.machine_was_up = False
         self._descriptor: int | None = None
         self._holder = ""
+        self._boot = _boot()
 
     def acquire(self, holder: str) -> None:
-        """Take the lock or say who has it. What the last holder noted is in `last_ending` afterwards.
+        """Take the lock or say who has it.
+
+        Afterwards `last_ending` is what the last holder noted, and `machine_was_up` whether it was on this machine and
+        the machine has not stopped since: then nothing that it had written can have been lost.
 
         Raises:
             StoreHeld: another process has the lock.
@@ -48,7 +55,7 @@ class WriterLock:
                 f"cannot write beside the database: {self.path}: {error.strerror} ({_who_may(self.path.parent)})"
             ) from error
         text = os.pread(descriptor, _MAX_TEXT, 0).decode(errors="replace")
-        words, _, note = text.partition("\n")
+        words, note, boot, *_ = (*text.split("\n"), "", "")
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -62,7 +69,8 @@ class WriterLock:
             self.release()
             raise StoreHeld(f"the lock file {self.path} was replaced at this very moment: start again")
         self._holder = " ".join(holder.split())
-        self.last_ending = next((ending for ending in Ending if ending == note.strip()), None)
+        self.last_ending = next((ending for ending in Ending if ending == note), None)
+        self.machine_was_up = bool(boot) and boot == self._boot
 
     def note(self, ending: Ending) -> None:
         """Write down who holds the lock and how it would look to the next one if this were the end; durable.
@@ -72,7 +80,7 @@ class WriterLock:
         """
         if self._descriptor is None:
             return
-        raw = f"{self._holder}\n{ending}\n".encode()
+        raw = f"{self._holder}\n{ending}\n{self._boot}\n".encode()
         try:
             os.pwrite(self._descriptor, raw, 0)
             os.ftruncate(self._descriptor, len(raw))
@@ -96,6 +104,14 @@ class WriterLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _boot() -> str:
+    """Which boot of which machine this is, empty where the system does not tell."""
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
 
 
 def _who_may(directory: Path) -> str:

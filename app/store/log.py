@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, Row, select
 
 from app.domain.envelope import Cause, Event, Recorded
 from app.domain.registry import UnknownEvent, decode
@@ -13,11 +13,12 @@ from app.errors import StoreCorrupt
 from app.store.chain import GENESIS, broken_links, link
 from app.store.rows import brief, canonical, iso
 from app.store.schema import events
+from app.store.sqlite import insert_sql
 
 _BATCH = 1000
 _TAIL = 100
 """How many of the newest events are checked at start: what was written last is what a bad end may have spoiled."""
-_INSERT = insert(events)
+_INSERT = insert_sql(events)
 
 
 def event_rows(recorded: Iterable[Recorded[Event]], head_hash: str) -> Sequence[dict[str, Any]]:
@@ -42,7 +43,7 @@ def event_rows(recorded: Iterable[Recorded[Event]], head_hash: str) -> Sequence[
 
 def write(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
     """Append rows within the caller's transaction."""
-    connection.execute(_INSERT, rows)
+    connection.exec_driver_sql(_INSERT, list(rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

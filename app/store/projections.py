@@ -16,7 +16,7 @@ FOLD_VERSION = 1
 """Raise it when the fold or the projection rows change meaning: the projections are then rebuilt at the next start."""
 
 _BOOKS = "books"
-_UPSERTS = {table: sqlite.upsert(table) for table in (*schema.PROJECTED, schema.projections)}
+_UPSERTS = {table: sqlite.upsert_sql(table) for table in (*schema.PROJECTED, schema.projections)}
 _MARK = schema.projections.c.name == _BOOKS
 
 
@@ -33,9 +33,9 @@ def _write(connection: Connection, changes: Changes, position: int) -> None:
         connection.execute(delete(schema.surplus_instances).where(gone))
     for table, by_key in changes.upserts.items():
         if by_key:
-            connection.execute(_UPSERTS[table], list(by_key.values()))
+            connection.exec_driver_sql(_UPSERTS[table], list(by_key.values()))
     mark = {"name": _BOOKS, "version": FOLD_VERSION, "position": position}
-    connection.execute(_UPSERTS[schema.projections], mark)
+    connection.exec_driver_sql(_UPSERTS[schema.projections], mark)
 
 
 def touch(connection: Connection) -> None:

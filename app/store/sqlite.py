@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, Table, create_engine, event, exc, text
-from sqlalchemy.dialects.sqlite import Insert, insert
+from sqlalchemy.dialects.sqlite import Insert, dialect, insert
 from sqlalchemy.pool import NullPool, StaticPool
 
 from app.errors import StoreCorrupt, StoreUnavailable
@@ -106,12 +106,21 @@ def reader_engine(path: Path, module: ModuleType | None = None, busy_timeout_s: 
     return engine
 
 
-def upsert(table: Table) -> Insert:
-    """`INSERT … ON CONFLICT DO UPDATE` of every column outside the primary key. Building it is costly: keep it."""
+def insert_sql(table: Table) -> str:
+    """`INSERT` of whole rows, as text: compiled once, because it is executed with every commit."""
+    return _compiled(insert(table))
+
+
+def upsert_sql(table: Table) -> str:
+    """`INSERT … ON CONFLICT DO UPDATE` of every column outside the primary key, as text."""
     statement = insert(table)
     keys = [column.name for column in table.primary_key]
     changed = {column.name: statement.excluded[column.name] for column in table.columns if column.name not in keys}
-    return statement.on_conflict_do_update(index_elements=keys, set_=changed)
+    return _compiled(statement.on_conflict_do_update(index_elements=keys, set_=changed))
+
+
+def _compiled(statement: Insert) -> str:
+    return str(statement.compile(dialect=dialect(paramstyle="named")))
 
 
 APPEND_ONLY_TRIGGERS = ("events_append_only_insert", "events_append_only_update", "events_append_only_delete")

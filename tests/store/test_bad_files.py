@@ -92,15 +92,49 @@ def test_a_database_of_a_newer_file_format_is_refused(started: Path) -> None:
     assert started.read_bytes() == bytes(content)
 
 
-@pytest.mark.parametrize("page", [2, 7, 12, 20])
-def test_a_torn_page_is_found_after_a_crash(started: Path, page: int) -> None:
-    """F57: after an end that was not clean every page is looked at before anything is served."""
-    assert started.stat().st_size > page * 4096
-    with started.open("r+b") as file:
+def torn(path: Path, page: int) -> None:
+    """Write nonsense over the head of a page."""
+    with path.open("r+b") as file:
         file.seek((page - 1) * 4096)
         file.write(b"\xa5" * 8)
-    crashed(started)
+
+
+@pytest.mark.parametrize("page", [2, 7, 12, 20])
+@pytest.mark.parametrize("crash", [True, False], ids=["after a crash", "after a clean end"])
+def test_a_torn_page_is_found_at_start(started: Path, page: int, *, crash: bool) -> None:
+    """F57: every page of a file of ordinary size is looked at before anything is served."""
+    assert started.stat().st_size > page * 4096
+    torn(started, page)
+    if crash:
+        crashed(started)
     assert "damaged" in refusal(started).message
+
+
+@pytest.mark.parametrize(
+    ("note", "is_looked_at"),
+    [
+        ("closed cleanly\n{boot}\n", False),
+        ("in use\n{boot}\n", False),
+        ("in use\nsome-other-boot\n", True),
+        ("in use\n", True),
+        ("", True),
+    ],
+    ids=["clean end", "killed", "the machine stopped", "an old version's note", "no note"],
+)
+def test_a_large_file_is_looked_at_only_if_its_machine_stopped(started: Path, note: str, *, is_looked_at: bool) -> None:
+    """The time would grow with the log, and a kill cannot tear a page: what was written is the system's to keep."""
+    with plain(started) as connection:
+        connection.execute("CREATE TABLE ballast (bytes)")
+        connection.execute("INSERT INTO ballast VALUES (zeroblob(17000000))")
+        ((page,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'ix_events_correlation_id'")
+    torn(started, page)
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    started.with_name(started.name + ".lock").write_text(f"a doomed pod\n{note.format(boot=boot)}")
+    if is_looked_at:
+        assert "damaged" in refusal(started).message
+    else:
+        with opened(started) as ledger:
+            assert ledger.head.position == 6
 
 
 def test_a_flipped_byte_in_the_newest_event_is_found_at_every_start(started: Path) -> None:

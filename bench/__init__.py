@@ -1,0 +1,1 @@
+"""Measurements for people; run one as `python -m bench.<name>` from a checkout."""
