@@ -1,5 +1,6 @@
 """APScheduler wiring: when jobs run, how they are woken, what is known of their runs."""
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from typing import Any
 
 from apscheduler.events import EVENT_JOB_MAX_INSTANCES, JobSubmissionEvent
 from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from app.clock import Clock
@@ -158,7 +160,8 @@ class Scheduler:
 
     def _run_at(self, name: str, at: datetime) -> None:
         if self._scheduler.running and not self.runners[name].is_stopping:
-            self._scheduler.modify_job(name, next_run_time=at)
+            with contextlib.suppress(JobLookupError):  # stopped in this very moment: then there is nothing to wake
+                self._scheduler.modify_job(name, next_run_time=at)
 
     def _skipped(self, event: JobSubmissionEvent) -> Any:
         """A wake fell into the moment in which a run was ending: ask once more."""

@@ -5,12 +5,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
+from structlog.typing import EventDict, WrappedLogger
 
 from app.domain.offering import Contract
 
 from .house import House, copy_database, spec
 
 MakeHouse = Callable[..., House]
+
+
+def _drop(_logger: WrappedLogger, _name: str, _event: EventDict) -> EventDict:
+    raise structlog.DropEvent
+
+
+@pytest.fixture(autouse=True)
+def _no_log_lines() -> Iterator[None]:
+    """Jobs log a lot, and their threads may end after the test; a test that wants to see lines captures them."""
+    before = structlog.get_config()
+    structlog.configure(processors=[_drop])
+    yield
+    structlog.configure(**before)
 
 
 @pytest.fixture(scope="session")

@@ -53,6 +53,7 @@ class World:
     deletions: list[Deletion] = field(default_factory=list)
     looks: list[str] = field(default_factory=list)
     lists: int = 0
+    made: int = 0
     on_create: deque[OnCreate] = field(default_factory=deque)
     on_list: deque[OnList] = field(default_factory=deque)
     on_look: deque[OnLook] = field(default_factory=deque)
@@ -130,7 +131,8 @@ class World:
 
     def _create(self, order: Order) -> str:
         with self._guard:
-            instance_id = f"id-{len(self.records) + 1:04}"
+            self.made += 1
+            instance_id = f"id-{self.made:04}"
             self.records[instance_id] = Machine(
                 instance_id=instance_id,
                 hostname=order.hostname,

@@ -1,0 +1,452 @@
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import ClassVar
+
+import pytest
+
+from app.clock import FakeClock, SystemClock
+from app.domain.cloud import CloudReachable, DuplicateInstanceDetected
+from app.domain.envelope import Cause, Event, Recorded
+from app.domain.instance.events import (
+    CancelReason,
+    CreateRuledOut,
+    DeleteReason,
+    DeleteRequested,
+    Found,
+    InstanceCancelled,
+    InstanceCreated,
+    InstanceRequested,
+)
+from app.errors import StoreUnavailable
+from app.reconcile.scheduler import Runner, Scheduled, Scheduler
+
+SELDOM = timedelta(hours=1)
+LONGEST_S = 10.0
+"""No wait in here takes a tenth of it, even on a slow machine; it only bounds a test that fails."""
+
+
+class Counting:
+    """A job that counts its runs and can be made to wait or to fail in them."""
+
+    name: ClassVar[str] = "provision"
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.at_once = 0
+        self.most_at_once = 0
+        self.in_run: Callable[[int], None] = lambda _: None
+        self._changed = threading.Condition()
+
+    def run(self) -> None:
+        """One run."""
+        with self._changed:
+            self.runs += 1
+            number = self.runs
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+            self._changed.notify_all()
+        try:
+            self.in_run(number)
+        finally:
+            with self._changed:
+                self.at_once -= 1
+                self._changed.notify_all()
+
+    def wait_for_runs(self, count: int) -> None:
+        """Until so many have begun and none is under way."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.runs >= count and self.at_once == 0, LONGEST_S)
+
+    def wait_for_begin(self, count: int) -> None:
+        """Until so many have begun."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.runs >= count, LONGEST_S)
+
+
+class Other(Counting):
+    """Another job beside it."""
+
+    name: ClassVar[str] = "terminate"
+
+
+@dataclass(kw_only=True)
+class Plant:
+    """A scheduler with two jobs that hardly ever run by themselves, and what it told of their runs."""
+
+    job: Counting = field(default_factory=Counting)
+    other: Other = field(default_factory=Other)
+    told: list[tuple[str, str]] = field(default_factory=list)
+    every: timedelta = SELDOM
+    scheduler: Scheduler = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Build, do not start."""
+        self.scheduler = Scheduler(
+            (Scheduled(job=self.job, every=self.every), Scheduled(job=self.other, every=SELDOM)),
+            SystemClock(),
+            lambda name, outcome, _: self.told.append((name, outcome)),
+        )
+
+    def start(self) -> "Plant":
+        """Start and wait for the first runs."""
+        self.scheduler.start()
+        self.job.wait_for_begin(1)
+        self.other.wait_for_runs(1)
+        return self
+
+
+@pytest.fixture
+def plant() -> Iterator[Plant]:
+    """A plant, stopped at the end."""
+    built = Plant()
+    yield built
+    built.scheduler.stop()
+
+
+def recorded(*events: Event) -> list[Recorded[Event]]:
+    """A batch as the ledger announces it."""
+    clock = FakeClock()
+    cause = Cause(actor="x", correlation_id="y")
+    return [
+        Recorded(position=i, stream=event.stream, version=1, recorded_at=clock.now(), cause=cause, event=event)
+        for i, event in enumerate(events, start=1)
+    ]
+
+
+WISH = InstanceRequested(instance="a", node_group="g", provider_id="verda://a")
+DELETION = DeleteRequested(instance="a", node_group="g", reason=DeleteReason.SCALE_DOWN)
+
+
+# --- the scheduler
+
+
+def test_every_job_runs_at_the_start(plant: Plant) -> None:
+    """What a crash left behind is resolved at once."""
+    plant.start()
+    plant.job.wait_for_runs(1)
+    assert (plant.job.runs, plant.other.runs) == (1, 1)
+
+
+def test_a_job_runs_again_and_again_on_its_interval() -> None:
+    """Nothing has to wake it."""
+    plant = Plant(every=timedelta(milliseconds=20))
+    plant.start()
+    plant.job.wait_for_runs(4)
+    plant.scheduler.stop()
+    assert plant.other.runs == 1
+
+
+def test_a_wake_runs_the_job_now(plant: Plant) -> None:
+    """An order does not wait for the interval."""
+    plant.start()
+    plant.job.wait_for_runs(1)
+    plant.scheduler.wake("provision")
+    plant.job.wait_for_runs(2)
+    assert (plant.job.runs, plant.other.runs) == (2, 1)
+
+
+def test_wakes_during_a_run_make_it_run_once_more(plant: Plant) -> None:
+    """The facts behind them may have come too late for the run under way; the next run sees all of them."""
+    go_on = threading.Event()
+
+    def wait_in_the_first(number: int) -> None:
+        if number == 1:
+            go_on.wait(LONGEST_S)
+
+    plant.job.in_run = wait_in_the_first
+    plant.start()
+    for _ in range(50):
+        plant.scheduler.wake("provision")
+    assert plant.job.runs == 1
+    go_on.set()
+    plant.job.wait_for_runs(2)
+    plant.scheduler.stop()
+    assert plant.job.most_at_once == 1
+    assert plant.job.runs < 10
+
+
+def test_no_wake_is_ever_lost_and_no_job_runs_twice_at_once(plant: Plant) -> None:
+    """After the last of many wakes, wherever it fell, a run begins that sees what it was for."""
+    written, seen = 0, [-1]
+
+    def look(_: int) -> None:
+        seen.append(written)
+
+    plant.job.in_run = look
+    plant.start()
+    for number in range(300):
+        written = number
+        plant.scheduler.wake("provision")
+    _until(lambda: seen[-1] == 299)
+    assert plant.job.most_at_once == 1
+
+
+def test_wakes_from_many_threads_are_safe(plant: Plant) -> None:
+    """Ledger listeners run on the threads of RPCs and pools."""
+    plant.start()
+
+    def wake_both() -> None:
+        for _ in range(20):
+            plant.scheduler.wake("provision")
+            plant.scheduler.wake("terminate")
+
+    threads = [threading.Thread(target=wake_both) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LONGEST_S)
+    plant.job.wait_for_runs(2)
+    plant.other.wait_for_runs(2)
+    assert (plant.job.most_at_once, plant.other.most_at_once) == (1, 1)
+
+
+def test_a_job_that_fails_is_told_tried_again_and_stops_nobody(plant: Plant) -> None:
+    """An error of one job must not keep deletions from happening."""
+
+    def fail(number: int) -> None:
+        if number < 3:
+            raise ZeroDivisionError
+
+    plant.job.in_run = fail
+    plant.start()
+    plant.scheduler.wake("terminate")
+    plant.other.wait_for_runs(2)
+    while plant.job.runs < 3:
+        plant.scheduler.wake("provision")
+        plant.job.wait_for_runs(plant.job.runs)
+    _until(lambda: ("provision", "ok") in plant.told)
+    outcomes = [outcome for name, outcome in plant.told if name == "provision"]
+    assert (outcomes[:2], set(outcomes[2:])) == (["error", "error"], {"ok"})
+    assert {outcome for name, outcome in plant.told if name == "terminate"} == {"ok"}
+
+
+def test_a_job_that_cannot_write_is_told_as_that(plant: Plant) -> None:
+    """A full disk is no bug of the job."""
+
+    def fail(_: int) -> None:
+        raise StoreUnavailable("the disk is full")
+
+    plant.job.in_run = fail
+    plant.start()
+    _until(lambda: ("provision", "store") in plant.told)
+    assert plant.scheduler.runners["provision"].failing_since is not None
+
+
+@pytest.mark.parametrize(
+    ("event", "woken"),
+    [
+        (WISH, "provision"),
+        (
+            CreateRuledOut(instance="a", node_group="g", attempt=1, looked_since=SystemClock().now()),
+            "provision",
+        ),
+        (DELETION, "terminate"),
+        (
+            InstanceCreated(
+                instance="a", node_group="g", instance_id="i", provider_id="verda://a", found=Found.ANSWERED
+            ),
+            "terminate",
+        ),
+        (DuplicateInstanceDetected(instance_id="i", instance="a", reason="duplicate"), "terminate"),
+        (InstanceCancelled(instance="a", node_group="g", reason=CancelReason.DELETED), None),
+        (CloudReachable(backend="verda"), None),
+    ],
+    ids=lambda value: str(getattr(value, "type", value)),
+)
+def test_facts_wake_the_job_that_they_give_something_to_do(plant: Plant, event: Event, woken: str | None) -> None:
+    """And no other."""
+    plant.start()
+    plant.job.wait_for_runs(1)
+    plant.scheduler.on_recorded(recorded(event))
+    jobs: dict[str, Counting] = {"provision": plant.job, "terminate": plant.other}
+    if woken is not None:
+        jobs.pop(woken).wait_for_runs(2)
+    plant.scheduler.stop()
+    assert {job.runs for job in jobs.values()} == {1}
+
+
+def test_a_batch_of_facts_is_one_wake_for_each_job(plant: Plant) -> None:
+    """A scale-up of a thousand is not a thousand runs."""
+    plant.start()
+    plant.job.wait_for_runs(1)
+    plant.scheduler.on_recorded(recorded(*[WISH] * 1000, DELETION))
+    plant.job.wait_for_runs(2)
+    plant.other.wait_for_runs(2)
+    plant.scheduler.stop()
+    assert plant.job.runs < 10
+    assert plant.other.runs < 10
+
+
+def test_stop_does_not_wait_for_a_run_that_hangs(plant: Plant) -> None:
+    """F63: a hanging call must not delay the end of the process."""
+    go_on = threading.Event()
+
+    def hang(_: int) -> None:
+        go_on.wait(LONGEST_S)
+
+    plant.job.in_run = hang
+    plant.start()
+    plant.scheduler.wake("provision")
+    began = time.monotonic()
+    plant.scheduler.stop()
+    assert time.monotonic() - began < 1
+    go_on.set()
+    plant.job.wait_for_runs(1)
+    assert plant.job.runs == 1
+
+
+def test_nothing_runs_after_a_stop(plant: Plant) -> None:
+    """Neither by interval nor by wake, and stopping twice is fine."""
+    plant.start()
+    plant.job.wait_for_runs(1)
+    plant.scheduler.stop()
+    plant.scheduler.wake("provision")
+    plant.scheduler.on_recorded(recorded(WISH, DELETION))
+    plant.scheduler.stop()
+    assert (plant.job.runs, plant.other.runs) == (1, 1)
+
+
+def test_wakes_that_meet_the_stop_are_no_errors() -> None:
+    """The last RPC commits while the process ends: it succeeded, and must not be told otherwise."""
+    problems: list[Exception] = []
+
+    def wake(plant: Plant, stop: threading.Event) -> None:
+        while not stop.is_set():
+            try:
+                plant.scheduler.wake("provision")
+            except Exception as problem:  # noqa: BLE001 - any would be told to the autoscaler
+                problems.append(problem)
+
+    for _ in range(10):
+        plant, stop = Plant(), threading.Event()
+        plant.scheduler.start()
+        threads = [threading.Thread(target=wake, args=(plant, stop)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        plant.job.wait_for_begin(2)
+        plant.scheduler.stop()
+        stop.set()
+        for thread in threads:
+            thread.join(LONGEST_S)
+    assert problems == []
+
+
+def test_a_wake_before_the_start_is_no_error(plant: Plant) -> None:
+    """The first command may come while the process is being built; every job runs at the start anyway."""
+    plant.scheduler.wake("provision")
+    plant.start()
+    plant.job.wait_for_runs(1)
+
+
+# --- one runner, without threads
+
+
+class Script:
+    """A job whose runs are functions, one after the other."""
+
+    name: ClassVar[str] = "script"
+
+    def __init__(self, *steps: Callable[[], None]) -> None:
+        self.left = list(steps)
+
+    def run(self) -> None:
+        """The next one."""
+        self.left.pop(0)()
+
+
+def _runner(clock: FakeClock, *steps: Callable[[], None]) -> tuple[Runner, list[tuple[str, str, float]]]:
+    told: list[tuple[str, str, float]] = []
+    return Runner(Script(*steps), clock, lambda *run: told.append(run)), told
+
+
+def _nothing() -> None:
+    """A run."""
+
+
+def _broken() -> None:
+    raise ZeroDivisionError
+
+
+def test_a_runner_runs_on_while_somebody_wants_it() -> None:
+    """Twice wanted during the first run is once more, and then it ends."""
+    clock = FakeClock()
+
+    def first() -> None:
+        runner.want()
+        runner.want()
+
+    runner, told = _runner(clock, first, _nothing)
+    runner()
+    assert [outcome for _, outcome, _ in told] == ["ok", "ok"]
+    assert not runner.is_wanted
+
+
+def test_a_runner_that_is_stopped_during_a_run_begins_no_other() -> None:
+    """Although somebody wants one."""
+
+    def first() -> None:
+        runner.want()
+        runner.stop()
+
+    runner, told = _runner(FakeClock(), first)
+    runner()
+    runner()
+    assert len(told) == 1
+    assert (runner.is_wanted, runner.is_stopping) == (False, True)
+
+
+def test_a_runner_tells_how_long_a_run_took() -> None:
+    """By the clock that never goes back."""
+    clock = FakeClock()
+
+    def three_seconds() -> None:
+        clock.advance(3)
+        clock.step_wall(timedelta(hours=-1))
+
+    runner, told = _runner(clock, three_seconds)
+    runner()
+    assert told == [("script", "ok", 3.0)]
+
+
+def test_failing_since_is_the_first_of_several_failures() -> None:
+    """Readiness wants to know for how long."""
+    clock = FakeClock()
+    runner, _ = _runner(clock, _broken, _broken, _nothing)
+    first = clock.now()
+    seen = []
+    for _ in range(3):
+        runner()
+        seen.append((runner.failing_since, runner.finished_at))
+        clock.advance(60)
+    minute = timedelta(minutes=1)
+    assert seen == [(first, first), (first, first + minute), (None, first + 2 * minute)]
+
+
+def test_a_run_that_takes_ten_minutes_is_stuck() -> None:
+    """F63: every call has a deadline of its own; liveness must not be fooled by a scheduler that still turns."""
+    clock = FakeClock()
+    seen: list[bool] = []
+
+    def hang() -> None:
+        clock.advance(599)
+        seen.append(scheduler.is_alive())
+        clock.advance(1)
+        seen.append(scheduler.is_alive())
+
+    scheduler = Scheduler((Scheduled(job=Script(hang), every=SELDOM),), clock, lambda *_: None)
+    assert scheduler.is_alive()
+    scheduler.runners["script"]()
+    assert seen == [True, False]
+    assert scheduler.is_alive()
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    """Wait, with a bound, for something that has no event of its own."""
+    pause = threading.Event()
+    deadline = time.monotonic() + LONGEST_S
+    while not condition():
+        assert time.monotonic() < deadline
+        pause.wait(0.002)
