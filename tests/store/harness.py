@@ -118,6 +118,17 @@ def plain(path: Path) -> closing[sqlite3.Connection]:
     return closing(sqlite3.connect(path, isolation_level=None))
 
 
+def altered(path: Path, statement: str) -> None:
+    """Run a statement that the triggers would refuse, as somebody with the file can."""
+    with plain(path) as connection:
+        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute(statement)
+        for _, sql in triggers:
+            connection.execute(sql)
+
+
 def rows(path: Path, query: str, *values: object) -> list[tuple[Any, ...]]:
     """The answer to a query on a closed database."""
     with plain(path) as connection:

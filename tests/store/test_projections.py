@@ -103,14 +103,6 @@ def test_only_what_ended_recently_is_loaded(database: Path) -> None:
     assert 5 < len(wanted) < len(everything.instances) - 5
 
 
-def test_loading_uses_indexes_and_not_the_whole_history(database: Path) -> None:
-    """The plan of the one query whose table grows for ever."""
-    query = "EXPLAIN QUERY PLAN SELECT * FROM instances WHERE ended_at IS NULL OR ended_at > '2026'"
-    plan = " ".join(row[3] for row in rows(database, query))
-    assert "ix_instances_ended_at" in plan
-    assert "SCAN" not in plan
-
-
 def test_projections_that_lag_behind_the_log_catch_up(tmp_path: Path) -> None:
     """Also for an instance that had ended, was not loaded any more, and has come back in the part that is missing."""
     path, clock = tmp_path / "provider.db", FakeClock()
