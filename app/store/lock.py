@@ -1,7 +1,9 @@
 """The lock file beside the database: one writer, whatever happens to the processes, and how the last one ended."""
 
+import contextlib
 import fcntl
 import os
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 
@@ -104,6 +106,15 @@ class WriterLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+@contextlib.contextmanager
+def translated_file_errors() -> Iterator[None]:
+    """Turn what the file system throws into our own error."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreUnavailable(f"the database cannot be used: {error}", reason=error.strerror or "") from error
 
 
 def _boot() -> str:

@@ -34,6 +34,8 @@ _WRITER_PRAGMAS = {
     "mmap_size": 0,
     # SQLite's default, said aloud: the connection that writes is the one that checkpoints, at every 4 MB.
     "wal_autocheckpoint": 1000,
+    # What a long reader made of the write-ahead log does not stay on the disk after it.
+    "journal_size_limit": 64_000_000,
 }
 
 
@@ -175,8 +177,6 @@ def translated_errors() -> Iterator[None]:
         yield
     except _DRIVER_ERRORS as error:
         raise _translated(getattr(error, "orig", None) or error) from error
-    except OSError as error:
-        raise StoreUnavailable(f"the database cannot be used: {error}", reason=error.strerror or "") from error
 
 
 def _translated(error: BaseException) -> StoreCorrupt | StoreUnavailable:

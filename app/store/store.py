@@ -14,9 +14,10 @@ from app.domain.instance.state import Instance
 from app.errors import StoreCorrupt, StoreHeld, StoreUnavailable
 from app.log import get_logger
 from app.store import log, projections, schema, sqlite
-from app.store.lock import Ending, WriterLock
+from app.store.lock import Ending, WriterLock, translated_file_errors
 from app.store.log import Head
 from app.store.migrate import migrate
+from app.store.mounts import refuse_network
 from app.store.rows import instance_of
 
 _SMALLEST_DATABASE = 512
@@ -35,13 +36,19 @@ class Store:
     """One SQLite database with one writing connection. Not thread-safe by itself: the ledger holds the lock.
 
     `module` is the DB-API driver, by default the best there is; `busy_timeout_s` how long to wait for somebody else's
-    write lock.
+    write lock; `trusted_networks` the types of network file systems that the operator answers for.
     """
 
     def __init__(
-        self, path: Path, *, module: ModuleType | None = None, busy_timeout_s: float = sqlite.BUSY_TIMEOUT_S
+        self,
+        path: Path,
+        *,
+        module: ModuleType | None = None,
+        busy_timeout_s: float = sqlite.BUSY_TIMEOUT_S,
+        trusted_networks: frozenset[str] = frozenset(),
     ) -> None:
         self.path = path
+        self._trusted_networks = trusted_networks
         self.head = Head()
         self._lock = WriterLock(path)
         self._engine: Engine | None = None
@@ -63,9 +70,10 @@ class Store:
             StoreUnavailable: the file or its directory cannot be used.
             StoreCorrupt: the file is damaged, from a newer version, or its log was tampered with at the end.
         """
+        refuse_network(self.path, self._trusted_networks)
         self._lock.acquire(holder)
         try:
-            with sqlite.translated_errors():
+            with sqlite.translated_errors(), translated_file_errors():
                 return self._open(ended_since)
         except BaseException:
             self._disconnect()
@@ -135,7 +143,7 @@ class Store:
             raise StoreUnavailable("the database is closed")
         if not self._lock.is_ours():
             raise StoreHeld(f"{self._lock.path} was moved or deleted: another process may hold the database; restart")
-        with sqlite.translated_errors():
+        with translated_file_errors():
             if self._identity() != self._file:
                 raise StoreUnavailable(f"{self.path} was replaced while in use: put it back, or restart")
         return self._engine
@@ -231,32 +239,15 @@ class Store:
             engine.dispose()
 
 
-def rebuild(path: Path, holder: str) -> int:
-    """Fold the log of a database that nobody writes into its projections; the position they stand for then.
+def require(path: Path) -> None:
+    """See that there is a database, before SQLite makes one.
 
     Raises:
-        StoreHeld: a process writes it; stop that first.
-        StoreUnavailable: there is no database, or it cannot be written.
-        StoreCorrupt: an event cannot be read, or the file is damaged.
+        StoreUnavailable: there is none.
     """
-    lock = WriterLock(path)
-    with sqlite.translated_errors():
+    with translated_file_errors():
         if not path.exists():
             raise StoreUnavailable(f"there is no database at {path}", path=str(path))
-        lock.acquire(holder)
-        try:
-            lock.note(Ending.RUNNING)
-            engine = sqlite.writer_engine(path)
-            try:
-                with engine.begin() as connection:
-                    migrate(connection, is_new=False)
-                    position = projections.rebuild(connection)
-            finally:
-                engine.dispose()
-            lock.note(lock.last_ending or Ending.RUNNING)  # whoever starts next still looks at it as it would have
-        finally:
-            lock.release()
-    return position
 
 
 def _size(file: Path) -> int | None:
@@ -271,12 +262,10 @@ def reading(path: Path) -> Iterator[Connection]:
         StoreUnavailable: there is no database, or it cannot be read.
         StoreCorrupt: the file is damaged.
     """
-    with sqlite.translated_errors():
-        if not path.exists():
-            raise StoreUnavailable(f"there is no database at {path}", path=str(path))
-        engine = sqlite.reader_engine(path)
-        try:
-            with engine.connect() as connection:
-                yield connection
-        finally:
-            engine.dispose()
+    require(path)
+    engine = sqlite.reader_engine(path)
+    try:
+        with sqlite.translated_errors(), engine.connect() as connection:
+            yield connection
+    finally:
+        engine.dispose()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import StoreCorrupt, StoreUnavailable
+from app.errors import StoreCorrupt, StoreHeld, StoreUnavailable
 from app.store.chain import link
 from app.store.store import Store, reading
 
@@ -234,3 +234,27 @@ def test_a_failed_start_holds_nothing(started: Path) -> None:
     started.write_bytes(good)
     assert store.open("the test", LONG_AGO).position == 6
     store.close()
+
+
+def test_no_file_stays_open_behind_a_store(started: Path) -> None:
+    """Neither after work, nor after a look, nor after a refusal: a leaked descriptor would keep SQLite's locks."""
+
+    def work() -> None:
+        with opened(started) as ledger:
+            ledger.find_ended("gpu-aaaaaaaa")
+            ledger.checkpoint()
+            with pytest.raises(StoreHeld):
+                Store(started).open("another", LONG_AGO)
+        with reading(started) as connection:
+            connection.exec_driver_sql("SELECT 1 FROM events").all()
+        started.with_name("garbage.db").write_bytes(b"garbage" * 1000)
+        with pytest.raises(StoreCorrupt):
+            Store(started.with_name("garbage.db")).open("the test", LONG_AGO)
+        with pytest.raises(StoreCorrupt), reading(started.with_name("garbage.db")) as connection:
+            connection.exec_driver_sql("SELECT 1 FROM events")
+
+    work()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(3):
+        work()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

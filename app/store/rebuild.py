@@ -1,0 +1,33 @@
+"""Folding the log into the projections anew, while nobody writes."""
+
+from pathlib import Path
+
+from app.store import projections, sqlite
+from app.store.lock import Ending, WriterLock
+from app.store.migrate import migrate
+from app.store.store import require
+
+
+def rebuild(path: Path, holder: str) -> int:
+    """Fold the log of a database that nobody writes into its projections; the position they stand for then.
+
+    Raises:
+        StoreHeld: a process writes it; stop that first.
+        StoreUnavailable: there is no database, or it cannot be written.
+        StoreCorrupt: an event cannot be read, or the file is damaged.
+    """
+    require(path)
+    lock = WriterLock(path)
+    lock.acquire(holder)
+    engine = sqlite.writer_engine(path)
+    try:
+        lock.note(Ending.RUNNING)
+        with sqlite.translated_errors(), engine.begin() as connection:
+            migrate(connection, is_new=False)
+            position = projections.rebuild(connection)
+        engine.dispose()
+        lock.note(lock.last_ending or Ending.RUNNING)  # whoever starts next still looks at it as it would have
+    finally:
+        engine.dispose()
+        lock.release()
+    return position
