@@ -122,7 +122,7 @@ def kubelet_labels(
 
     The GPU label is among them if and only if the node will have GPUs: the autoscaler holds a node that carries the
     key, with whatever value, for unready until it shows `nvidia.com/gpu`. The group's labels win over ours, except for
-    `RESERVED_LABELS` and the GPU label.
+    `RESERVED_LABELS`.
     """
     site = spec.locations[0] if location is None else location
     fixed = RESERVED_LABELS | {spec.gpu_label}
@@ -132,8 +132,13 @@ def kubelet_labels(
     labels |= {key: label_value(value) for key, value in spec.labels.items() if key not in fixed}
     labels |= {INSTANCE_TYPE_LABEL: label_value(kind.name), CONTRACT_LABEL: contract.value}
     if gpu_count(spec, kind):
-        labels[spec.gpu_label] = gpu_type(kind) or ""
+        labels[spec.gpu_label] = gpu_label_of(spec, kind)
     return labels
+
+
+def gpu_label_of(spec: NodeGroupSpec, kind: InstanceType) -> str:
+    """The value of the GPU label: the group's own if its machines are started with another than the GPU's type."""
+    return label_value(spec.labels.get(spec.gpu_label) or gpu_type(kind) or "")
 
 
 def region_of(location: str) -> str:

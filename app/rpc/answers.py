@@ -9,7 +9,7 @@ from app.domain.gpu import gpu_type
 from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.nodegroup.state import NodeGroup
 from app.domain.offering import Contract, InstanceType
-from app.domain.template import TemplateNode, build_template
+from app.domain.template import TemplateNode, build_template, gpu_count, gpu_label_of
 from app.rpc.gen import externalgrpc_pb2 as pb
 from app.rpc.generation import template_response
 from app.rpc.kubernetes_codec import encode_node
@@ -75,8 +75,17 @@ def next_contract(spec: NodeGroupSpec) -> Contract:
 
 
 def available_gpu_types(books: Books) -> pb.GetAvailableGPUTypesResponse:
-    """Every GPU type of the catalogue: the autoscaler asks once and keeps the answer for its life."""
+    """Every value the GPU label can have: the autoscaler asks once and keeps the answer for its life.
+
+    All types of the catalogue, also those no group has yet, and what groups call theirs.
+    """
     response = pb.GetAvailableGPUTypesResponse()
-    for name in sorted({name for kind in books.cloud.catalogue.values() if (name := gpu_type(kind))}):
+    catalogue = books.cloud.catalogue
+    names = {name for kind in catalogue.values() if (name := gpu_type(kind))}
+    for group in books.served_groups:
+        kind = catalogue[group.spec.instance_type]
+        if gpu_count(group.spec, kind):
+            names.add(gpu_label_of(group.spec, kind))
+    for name in sorted(names):
         response.gpuTypes.get_or_create(name)
     return response

@@ -233,8 +233,14 @@ def test_cpu_groups_never_carry_the_gpu_label() -> None:
     assert "nvidia.com/gpu" not in {*node.capacity, *node.allocatable}
 
 
+def test_groups_own_value_of_the_gpu_label_wins() -> None:
+    """Machines of the older provider are started with `verda.com/gpu=true`; pods select what the node really says."""
+    assert template(H100_TYPE, labels={"verda.com/gpu": "true"}).labels["verda.com/gpu"] == "true"
+    assert template(H100_TYPE).labels["verda.com/gpu"] == "h100"
+
+
 def test_labels_of_the_group_win_except_the_reserved() -> None:
-    """Prices are told by instance type and contract, limits by GPU label: these stay true whatever the group says."""
+    """Prices are told by instance type and contract: these stay true whatever the group says."""
     node = template(
         H100_TYPE,
         labels={
@@ -245,7 +251,6 @@ def test_labels_of_the_group_win_except_the_reserved() -> None:
             "nvidia.com/gpu.product": "NVIDIA-H100-NVL",
             "topology.kubernetes.io/zone": "cellar",
             "verda.com/contract": "liar",
-            "verda.com/gpu": "liar",
         },
     )
     assert node.labels["kubernetes.io/arch"] == "riscv64"
