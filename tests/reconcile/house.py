@@ -15,6 +15,7 @@ from app.domain.cloud import RecordCatalogue
 from app.domain.decide import Command
 from app.domain.envelope import Cause, Event, Recorded
 from app.domain.ids import Mark, instance_name
+from app.domain.instance.events import InstanceLost
 from app.domain.instance.state import Instance
 from app.domain.machine import Machine
 from app.domain.nodegroup.commands import ApplyConfiguration, DecreaseTargetSize, DeleteNodes, IncreaseSize
@@ -180,6 +181,17 @@ class House:
         for _ in range(count):
             self.tick(*jobs)
 
+    def look(self, times: int = 1) -> None:
+        """So many listings, ten seconds apart."""
+        self.ticks(times, self.observe)
+
+    def provision_until_quiet(self) -> None:
+        """Run the job as often as the facts it records would wake it."""
+        before = -1
+        while before != self.position():
+            before = self.position()
+            self.provision.run()
+
     def running(self, count: int = 1, group: str = "h100") -> tuple[str, ...]:
         """Scale up until all run and have been seen running for a while."""
         names = self.grow(count, group)
@@ -221,6 +233,10 @@ class House:
     def told(self, name: str) -> list[str]:
         """What the log has about an instance since the house was built, as event types without the category."""
         return [item.event.type.partition(".")[2] for item in self.log if item.stream == f"instance-{name}"]
+
+    def lost(self) -> dict[str, str]:
+        """Which instances the log calls lost, and why."""
+        return {item.event.instance: str(item.event.end) for item in self.log if isinstance(item.event, InstanceLost)}
 
     def types(self) -> list[str]:
         """All event types since the house was built."""
