@@ -15,10 +15,8 @@ class CallFailed(ProviderError):
     """The provider refused or could not be reached; `status` is the name of the gRPC status."""
 
     def __init__(self, method: str, error: grpc.RpcError) -> None:
-        code = error.code() if isinstance(error, grpc.Call) else grpc.StatusCode.UNKNOWN
-        words = error.details() if isinstance(error, grpc.Call) else str(error)
-        super().__init__(f"{method}: {code.name}: {words}", method=method)
-        self.status = code.name
+        super().__init__(f"{method}: {error.code().name}: {error.details()}", method=method)
+        self.status = error.code().name
 
 
 class Client:
