@@ -92,7 +92,11 @@ class CloudProvider(CloudProviderServicer):
         return pb.NodeGroupIncreaseSizeResponse()
 
     def _mint(self, node_group: str, delta: int) -> tuple[str, ...]:
-        """Names never used before, one a node; none if the request is going to be refused for its size anyway."""
+        """New names, one a node; none if the request is going to be refused for its size anyway.
+
+        Whether an instance that ended long ago had such a name the ledger asks the store, once for all of them: asked
+        here one by one, a thousand names would outlast the autoscaler's patience.
+        """
         books = self._books
         group = books.groups.get(node_group)
         if group is None or delta > group.spec.max_size:
@@ -100,7 +104,7 @@ class CloudProvider(CloudProviderServicer):
         names: dict[str, None] = {}
         while len(names) < delta:
             name = instance_name(node_group, self._ids.suffix())
-            if name not in books.instances and self._ledger.find_ended(name) is None:
+            if name not in books.instances:
                 names[name] = None
         return tuple(names)
 
