@@ -37,7 +37,6 @@ class WriterLock:
         self.machine_was_up = False
         self._descriptor: int | None = None
         self._holder = ""
-        self._boot = _boot()
 
     def acquire(self, holder: str) -> None:
         """Take the lock or say who has it.
@@ -49,44 +48,55 @@ class WriterLock:
             StoreHeld: another process has the lock.
             StoreUnavailable: the directory cannot be written.
         """
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
-        except OSError as error:
-            raise StoreUnavailable(
-                f"cannot write beside the database: {self.path}: {error.strerror} ({_who_may(self.path.parent)})"
-            ) from error
-        text = os.pread(descriptor, _MAX_TEXT, 0).decode(errors="replace")
-        words, note, boot, *_ = (*text.split("\n"), "", "")
+        descriptor = self._opened()
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
+            words = _text(descriptor)[0] or "an unknown process"
             os.close(descriptor)
             raise StoreHeld(
-                f"the database is in use by {words or 'an unknown process'}; stop that process first "
-                f"(lock file {self.path})"
+                f"the database is in use by {words}; stop that process first (lock file {self.path})"
             ) from error
         self._descriptor = descriptor
         if not self.is_ours():
             self.release()
             raise StoreHeld(f"the lock file {self.path} was replaced at this very moment: start again")
+        _, note, boot = _text(descriptor)
         self._holder = " ".join(holder.split())
         self.last_ending = next((ending for ending in Ending if ending == note), None)
-        self.machine_was_up = bool(boot) and boot == self._boot
+        self.machine_was_up = bool(boot) and boot == _boot()
+        try:
+            self._write(descriptor, note, boot)
+        except StoreUnavailable:
+            self.release()
+            raise
+
+    def _opened(self) -> int:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        except OSError as error:
+            raise StoreUnavailable(
+                f"cannot write beside the database: {self.path}: {error.strerror} ({_who_may(self.path.parent)})"
+            ) from error
 
     def note(self, ending: Ending) -> None:
-        """Write down who holds the lock and how it would look to the next one if this were the end; durable.
+        """Write down how it would look to the next one if this were the end; durable.
+
+        Until then the note of the last one stands, and what it asks of a start is still to be done.
 
         Raises:
             StoreUnavailable: the file cannot be written.
         """
-        if self._descriptor is None:
-            return
-        raw = f"{self._holder}\n{ending}\n{self._boot}\n".encode()
+        if self._descriptor is not None:
+            self._write(self._descriptor, ending, _boot())
+
+    def _write(self, descriptor: int, note: str, boot: str) -> None:
+        raw = f"{self._holder}\n{note}\n{boot}\n".encode()
         try:
-            os.pwrite(self._descriptor, raw, 0)
-            os.ftruncate(self._descriptor, len(raw))
-            os.fsync(self._descriptor)
+            os.pwrite(descriptor, raw, 0)
+            os.ftruncate(descriptor, len(raw))
+            os.fsync(descriptor)
         except OSError as error:
             raise StoreUnavailable(f"cannot write {self.path}: {error.strerror}", path=str(self.path)) from error
 
@@ -115,6 +125,12 @@ def translated_file_errors() -> Iterator[None]:
         yield
     except OSError as error:
         raise StoreUnavailable(f"the database cannot be used: {error}", reason=error.strerror or "") from error
+
+
+def _text(descriptor: int) -> tuple[str, str, str]:
+    """The holder's words, the note, and the boot it was written in."""
+    words, note, boot, *_ = (*os.pread(descriptor, _MAX_TEXT, 0).decode(errors="replace").split("\n"), "", "")
+    return words, note, boot
 
 
 def _boot() -> str:

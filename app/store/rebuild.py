@@ -21,12 +21,14 @@ def rebuild(path: Path, holder: str) -> int:
     lock.acquire(holder)
     engine = sqlite.writer_engine(path)
     try:
-        lock.note(Ending.RUNNING)
+        if lock.last_ending is Ending.CLEAN:
+            lock.note(Ending.RUNNING)
         with sqlite.translated_errors(), engine.begin() as connection:
             migrate(connection, is_new=False)
             position = projections.rebuild(connection)
         engine.dispose()
-        lock.note(lock.last_ending or Ending.RUNNING)  # whoever starts next still looks at it as it would have
+        if lock.last_ending is Ending.CLEAN:
+            lock.note(Ending.CLEAN)
     finally:
         engine.dispose()
         lock.release()

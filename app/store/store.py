@@ -82,11 +82,14 @@ class Store:
 
     def _open(self, ended_since: datetime) -> Books:
         is_new = self._is_new()
-        self._lock.note(Ending.CREATING if is_new else Ending.RUNNING)
+        if is_new:
+            self._lock.note(Ending.CREATING)
         self._engine = sqlite.writer_engine(self.path, self._module, self._busy_timeout_s)
         with self._engine.begin() as connection:
             if not is_new and self._is_to_be_looked_at():
                 self._look_at_every_page(connection)
+            if not is_new:
+                self._lock.note(Ending.RUNNING)
             migrate(connection, is_new=is_new)
             log.check_tail(connection)
             self.head = log.head(connection)

@@ -1,5 +1,6 @@
 """What the tests of the store and of the ledger are made of: a group, a catalogue, a ledger on a file, plain looks."""
 
+import resource
 import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -127,6 +128,17 @@ def altered(path: Path, statement: str) -> None:
         connection.execute(statement)
         for _, sql in triggers:
             connection.execute(sql)
+
+
+@contextmanager
+def no_byte_written() -> Iterator[None]:
+    """The system refuses every write to a file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def rows(path: Path, query: str, *values: object) -> list[tuple[Any, ...]]:

@@ -131,7 +131,8 @@ def test_a_large_file_is_looked_at_only_if_its_machine_stopped(started: Path, no
     boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     started.with_name(started.name + ".lock").write_text(f"a doomed pod\n{note.format(boot=boot)}")
     if is_looked_at:
-        assert "damaged" in refusal(started).message
+        for _ in range(2):  # a start that fails, or is killed while it looks, leaves the next one to look again
+            assert "damaged" in refusal(started).message
     else:
         with opened(started) as ledger:
             assert ledger.head.position == 6

@@ -1,6 +1,5 @@
 """A disk that is full, broken, locked or slow: nothing changes in memory or on disk, and all is well afterwards."""
 
-import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from app.store.sqlite import driver
 from app.store.store import Store, reading
 from app.store.verify import verify
 
-from .harness import CA, LONG_AGO, one_more, opened, plain, projections, reopened, rows
+from .harness import CA, LONG_AGO, no_byte_written, one_more, opened, plain, projections, reopened, rows
 
 SHORT_LOCK = """
 import sqlite3, sys, threading
@@ -56,15 +55,9 @@ def no_page_left(store: Store, _path: Path) -> Iterator[None]:
         connection.execute("PRAGMA max_page_count = 1000000").fetchall()
 
 
-@contextmanager
-def no_byte_written(_store: Store, _path: Path) -> Iterator[None]:
-    """The system refuses every write to a file, which only the COMMIT notices: till then all is in memory."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+def no_byte_written_by(_store: Store, _path: Path) -> AbstractContextManager[None]:
+    """Only the COMMIT notices: till then all is in memory."""
+    return no_byte_written()
 
 
 @contextmanager
@@ -78,7 +71,7 @@ def locked_by_a_person(_store: Store, path: Path) -> Iterator[None]:
 
 TROUBLES: dict[str, tuple[Trouble, str]] = {
     "disk full": (no_page_left, "the disk is full (database or disk is full)"),
-    "input/output error": (no_byte_written, "the disk reports an error (disk I/O error)"),
+    "input/output error": (no_byte_written_by, "the disk reports an error (disk I/O error)"),
     "locked": (locked_by_a_person, "another process holds its write lock (database is locked)"),
 }
 
@@ -200,10 +193,10 @@ def test_a_reader_with_an_open_transaction_blocks_nobody(started: Path) -> None:
     assert rows(started, "SELECT count(*) FROM events") == [(86,)]
 
 
-def test_a_checkpoint_that_fails_is_our_own_error(store: Store, ledger: Ledger, started: Path) -> None:
+def test_a_checkpoint_that_fails_is_our_own_error(ledger: Ledger) -> None:
     """It runs outside of any transaction, where nobody but us translates what the driver throws."""
     ledger.execute(one_more("gpu-aaaaaaaa"), CA)
-    with no_byte_written(store, started), pytest.raises(StoreUnavailable, match="the disk reports an error"):
+    with no_byte_written(), pytest.raises(StoreUnavailable, match="the disk reports an error"):
         ledger.checkpoint()
     ledger.checkpoint()
 

@@ -12,9 +12,10 @@ import pytest
 
 from app.errors import StoreCorrupt, StoreHeld, StoreUnavailable
 from app.store.lock import Ending, WriterLock
+from app.store.rebuild import rebuild
 from app.store.store import Store, reading
 
-from .harness import CA, LONG_AGO, one_more, opened
+from .harness import CA, LONG_AGO, no_byte_written, one_more, opened
 
 Holder = subprocess.Popen[str]
 
@@ -94,10 +95,10 @@ def test_the_holders_words_stay_on_one_line(tmp_path: Path) -> None:
     lock = WriterLock(tmp_path / "provider.db")
     lock.acquire("two\nclosed cleanly")
     lock.note(Ending.RUNNING)
+    assert note_of(tmp_path / "provider.db") == ["two closed cleanly", "in use"]
     lock.release()
     lock.acquire("next")
     assert lock.last_ending is Ending.RUNNING
-    assert note_of(tmp_path / "provider.db") == ["two closed cleanly", "in use"]
     lock.release()
 
 
@@ -111,6 +112,15 @@ def test_a_lock_file_without_a_note_counts_as_a_crash(started: Path, text: str) 
     lock.release()
     with opened(started) as ledger:
         assert ledger.head.position == 6
+
+
+def test_a_lock_file_that_cannot_be_written_is_no_lock(tmp_path: Path) -> None:
+    """A disk without a byte left: said in our words, and the lock is free again."""
+    lock = WriterLock(tmp_path / "provider.db")
+    with no_byte_written(), pytest.raises(StoreUnavailable, match=r"cannot write .*provider\.db\.lock: File too large"):
+        lock.acquire("the test")
+    lock.acquire("the test")
+    lock.release()
 
 
 def test_readers_need_no_lock(started: Path) -> None:
@@ -152,6 +162,18 @@ def test_a_failed_start_leaves_the_crash_on_record(started: Path) -> None:
         with pytest.raises(StoreCorrupt):
             Store(started).open("the test", LONG_AGO)
         assert note_of(started) == ["the test", "in use"]
+
+
+@pytest.mark.parametrize("note", ["in use\nsome-other-boot", "closed cleanly\nsome-other-boot", "in use", ""])
+def test_a_rebuild_leaves_the_last_end_on_record(started: Path, note: str) -> None:
+    """It is not the start that looks at every page, so that start is still to come."""
+    started.with_name(started.name + ".lock").write_text(f"a doomed pod\n{note}\n")
+    rebuild(started, "the rebuild")
+    lock = WriterLock(started)
+    lock.acquire("the test")
+    lock.release()
+    assert lock.last_ending == (note.split("\n", maxsplit=1)[0] or None)
+    assert lock.last_ending is Ending.CLEAN or not lock.machine_was_up
 
 
 def test_a_closed_store_can_be_opened_again(started: Path) -> None:
