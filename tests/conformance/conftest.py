@@ -13,6 +13,7 @@ from .autoscaler import Autoscaler
 from .cloud import Cloud
 from .provider import Stage, command_for
 from .scenes import Blackout, Hanging, Renamed, Retired, Revived
+from .scenes_with_tls import Secured
 from .service import Lender, Service
 from .settings import provider_settings, shared_groups
 
@@ -171,6 +172,13 @@ def renamed(make_stage: Callable[..., Stage]) -> Iterator[Renamed]:
 def revived(make_stage: Callable[..., Stage], clients: Mapping[str, Client]) -> Iterator[Revived]:
     """A provider that was killed right after its answers and started again."""
     with Revived.play(make_stage, clients) as scene:
+        yield scene
+
+
+@pytest.fixture(scope="session")
+def secured(make_stage: Callable[..., Stage], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """A provider that speaks mutual TLS alone."""
+    with Secured.play(make_stage, tmp_path_factory.mktemp("certificates")) as scene:
         yield scene
 
 

@@ -3,16 +3,19 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import grpc
 import pytest
 
+from tests.protocol.clients import Client
+
 from .autoscaler import METHODS, OPTIONAL, Autoscaler, refused
 from .cloud import Cloud
 from .scenes import Hanging, Renamed, Revived, grow, thousand
+from .scenes_with_tls import Secured
 from .service import Lease, Service
 from .settings import GPU_LABEL, name_for
 from .wire import with_unknown_fields
@@ -149,6 +152,22 @@ def test_006_what_was_answered_survives_a_kill(
 def test_007_plain_text_is_served_where_it_is_configured(ca: Autoscaler) -> None:
     """Statement 7: without `cert` in its cloud-config the autoscaler speaks plain text."""
     assert ca.groups()
+
+
+@pytest.mark.xfail(strict=True, reason="mutual TLS is not there yet: the configuration refuses the key `tls`")
+def test_007_mutual_tls_lets_in_whom_it_knows(secured: Secured, clients: Mapping[str, Client], generation: str) -> None:
+    """Statement 7: with `cert` in its cloud-config the autoscaler demands TLS of a server whose name it verifies."""
+    address, authority = secured.stage.address, secured.authority
+    with Autoscaler(clients[generation], address, secured.client.credentials(authority)) as ca:
+        assert ca.groups()
+    strangers = (
+        secured.stranger.credentials(authority),
+        grpc.ssl_channel_credentials(authority.cert.read_bytes()),
+        None,
+    )
+    for credentials in strangers:
+        with Autoscaler(clients[generation], address, credentials) as ca:
+            assert ca.status("NodeGroups") is grpc.StatusCode.UNAVAILABLE
 
 
 def test_008_no_answer_comes_near_the_clients_limit(ca: Autoscaler, lease: Lease) -> None:
