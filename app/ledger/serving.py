@@ -46,12 +46,12 @@ def complaints(ledger: Ledger) -> tuple[Reason, ...]:
 
 
 def remarks(books: Books) -> tuple[Reason, ...]:
-    """What does not keep us from being ready but should be seen."""
+    """What does not keep us from being ready but should be seen; groups in the order of the configuration."""
     reasons: list[Reason] = []
     if books.cloud.reachable is False:
         message = f"the cloud does not answer since {books.cloud.since}: {books.cloud.trouble}"
         reasons.append(Reason(code="cloud-unreachable", message=message))
-    for group in books.groups.values():
+    for group in (books.groups[name] for name in books.group_order):
         kind = group.spec.instance_type
         if not group.retired and books.cloud.catalogue and kind not in books.cloud.catalogue:
             message = f"node group {group.name} is not offered: the catalogue has no instance type {kind!r}"
