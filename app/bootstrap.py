@@ -34,6 +34,7 @@ from app.reconcile.jobs.terminate import Terminate
 from app.reconcile.jobs.upkeep import Catalog, Deadlines, Housekeeping
 from app.reconcile.scheduler import Scheduled, Scheduler
 from app.rpc.server import RpcServer, build_server
+from app.rpc.tls import TlsFiles
 from app.simulator.config import SimulatorConfig
 from app.simulator.http import Simulator
 from app.store.sqlite import sqlite_version
@@ -174,7 +175,14 @@ class App:
             address=str(self._config.listen),
             gpu_label=self._config.gpu_label,
             observer=self.metrics.observe_rpc,
+            tls=self._tls_files(),
         )
+
+    def _tls_files(self) -> TlsFiles | None:
+        tls = self._config.tls
+        if tls is None:
+            return None
+        return TlsFiles(cert=tls.cert, key=tls.key, client_ca=tls.client_ca, allowed_clients=tls.allowed_clients)
 
     def _build_scheduler(self) -> Scheduler:
         bench = Bench(ledger=self.ledger, cloud=self._cloud, clock=self._clock, ids=self._ids)

@@ -7,6 +7,7 @@ ProviderError
 ├── Conflict                lost a race; asking again may succeed
 ├── DeadlinePassed          the caller has stopped waiting; nothing was done
 ├── NotServing              no trustworthy picture of the cloud yet
+├── NotAllowed              the caller's certificate is not on the list
 ├── ConfigurationError      every problem of a configuration, all at once
 ├── StoreError
 │   ├── StoreUnavailable    disk full, I/O error, locked: nothing was written
@@ -56,6 +57,10 @@ class DeadlinePassed(ProviderError):
 
 class NotServing(ProviderError):
     """There is no trustworthy picture of the cloud yet."""
+
+
+class NotAllowed(ProviderError):
+    """The caller is known and not on the list of allowed clients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,11 @@ import structlog
 
 from app.clock import Clock, Ids
 from app.domain.envelope import Cause
-from app.errors import DeadlinePassed, NotServing, ProviderError, StoreError
+from app.errors import DeadlinePassed, NotAllowed, NotServing, ProviderError, StoreError
 from app.ledger.serving import Reason
 from app.log import CORRELATION_ID, DURATION, RPC, get_logger
 from app.rpc.status import status_of
+from app.rpc.tls import is_allowed
 
 SERVICE = "clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider"
 ACTOR = "cluster-autoscaler"
@@ -48,11 +49,20 @@ def current_call() -> Call:
 class Edge(grpc.ServerInterceptor):
     """Wraps every method of the provider service; health and reflection pass untouched."""
 
-    def __init__(self, clock: Clock, ids: Ids, gate: Callable[[], tuple[Reason, ...]], observer: RpcObserver) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        ids: Ids,
+        *,
+        gate: Callable[[], tuple[Reason, ...]],
+        observer: RpcObserver,
+        allowed_clients: tuple[str, ...] = (),
+    ) -> None:
         self._clock = clock
         self._ids = ids
         self._gate = gate
         self._observer = observer
+        self._allowed_clients = allowed_clients
 
     def intercept_service(
         self,
@@ -76,7 +86,7 @@ class Edge(grpc.ServerInterceptor):
             call = self._call(context, began)
             token = _current.set(call)
             try:
-                self._admit(call, began)
+                self._admit(call, context, began)
                 answer = handle(request, context)
             except Exception as error:  # noqa: BLE001 - the edge: every failure becomes a status
                 self._account(method, call, error, began)
@@ -95,7 +105,9 @@ class Edge(grpc.ServerInterceptor):
             not_after=began + context.time_remaining(),
         )
 
-    def _admit(self, call: Call, began: float) -> None:
+    def _admit(self, call: Call, context: grpc.ServicerContext, began: float) -> None:
+        if not is_allowed(context, self._allowed_clients):
+            raise NotAllowed("the client's certificate carries none of the names in tls.allowed_clients")
         if began >= call.not_after:
             raise DeadlinePassed("the caller's deadline had passed before the call was begun")
         obstacles = self._gate()

@@ -14,6 +14,7 @@ from app.ledger.serving import obstacles
 from app.rpc.cloudprovider import CloudProvider
 from app.rpc.gen.externalgrpc_pb2_grpc import add_CloudProviderServicer_to_server
 from app.rpc.interceptors import SERVICE, Edge, RpcObserver
+from app.rpc.tls import CONNECTION_AGE_MS, Certificates, TlsFiles
 
 _WORKERS = 32
 _OPTIONS = (
@@ -59,16 +60,33 @@ class RpcServer:
 
 
 def build_server(
-    *, ledger: Ledger, clock: Clock, ids: Ids, address: str, gpu_label: str, observer: RpcObserver
+    *,
+    ledger: Ledger,
+    clock: Clock,
+    ids: Ids,
+    address: str,
+    gpu_label: str,
+    observer: RpcObserver,
+    tls: TlsFiles | None = None,
 ) -> RpcServer:
-    """A server on an address `host:port`; port 0 takes a free one. Plain text: the configuration says when that may be.
+    """A server on an address `host:port`; port 0 takes a free one. Plain text without `tls`.
 
     Raises:
+        ConfigurationError: the TLS files are not usable.
         ListenError: the address is taken or not ours.
     """
-    edge = Edge(clock, ids, lambda: obstacles(ledger.books), observer)
+    certificates = None if tls is None else Certificates(tls)
+    edge = Edge(
+        clock,
+        ids,
+        gate=lambda: obstacles(ledger.books),
+        observer=observer,
+        allowed_clients=() if tls is None else tls.allowed_clients,
+    )
     server = grpc.server(
-        ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="rpc"), interceptors=[edge], options=_OPTIONS
+        ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="rpc"),
+        interceptors=[edge],
+        options=_OPTIONS if certificates is None else (*_OPTIONS, ("grpc.max_connection_age_ms", CONNECTION_AGE_MS)),
     )
     provider = CloudProvider(ledger, ids, gpu_label)
     add_CloudProviderServicer_to_server(provider, server)  # type: ignore[no-untyped-call] # generated without types
@@ -76,7 +94,10 @@ def build_server(
     health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
     reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
     try:
-        port = server.add_insecure_port(address)
+        if certificates is None:
+            port = server.add_insecure_port(address)
+        else:
+            port = server.add_secure_port(address, certificates.credentials())
     except RuntimeError as error:
         raise ListenError(f"cannot listen on {address}: is another process using the port?") from error
     return RpcServer(server=server, health=servicer, ledger=ledger, port=port)

@@ -1,0 +1,170 @@
+"""Mutual TLS over a real connection: who gets in, who does not, and certificates that change meanwhile."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+import trustme
+
+from app.clock import SeededIds, SystemClock
+from app.errors import ConfigurationError
+from app.ledger.ledger import open_ledger
+from app.rpc.gen import externalgrpc_pb2 as pb
+from app.rpc.gen.externalgrpc_pb2_grpc import CloudProviderStub
+from app.rpc.server import RpcServer, build_server
+from app.rpc.tls import Certificates, TlsFiles
+
+NOT_SERVING_YET = grpc.StatusCode.UNAVAILABLE
+
+
+class Authority:
+    """A private authority that writes certificates where the server looks for them."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.ca = trustme.CA()
+        self.files = TlsFiles(cert=directory / "tls.crt", key=directory / "tls.key", client_ca=directory / "ca.crt")
+        self.issue_server()
+        self.ca.cert_pem.write_to_path(self.files.client_ca)
+
+    def issue_server(self) -> None:
+        """A new certificate for the server."""
+        issued = self.ca.issue_cert("127.0.0.1", "localhost")
+        issued.private_key_pem.write_to_path(self.files.key)
+        issued.cert_chain_pems[0].write_to_path(self.files.cert)
+
+    def client(self, port: int, name: str = "cluster-autoscaler.test", ca: trustme.CA | None = None) -> grpc.Channel:
+        """A connection with a certificate of this authority, or of another that the server does not know."""
+        issued = (ca or self.ca).issue_cert(name)
+        credentials = grpc.ssl_channel_credentials(
+            root_certificates=self.ca.cert_pem.bytes(),
+            private_key=issued.private_key_pem.bytes(),
+            certificate_chain=issued.cert_chain_pems[0].bytes(),
+        )
+        # A pool of its own, or gRPC would give every client of this process one and the same connection.
+        return grpc.secure_channel(f"localhost:{port}", credentials, [("grpc.use_local_subchannel_pool", 1)])
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    """A fresh authority."""
+    return Authority(tmp_path)
+
+
+def started(files: TlsFiles, directory: Path) -> Iterator[RpcServer]:
+    """A server on an empty database: every admitted call is answered with "not serving yet"."""
+    ledger = open_ledger(directory / "provider.db", SystemClock(), "test")
+    server = build_server(
+        ledger=ledger,
+        clock=SystemClock(),
+        ids=SeededIds(1),
+        address="127.0.0.1:0",
+        gpu_label="verda.com/gpu",
+        observer=lambda _method, _code, _seconds: None,
+        tls=files,
+    )
+    server.start()
+    yield server
+    server.stop(0.1)
+    ledger.close()
+
+
+@pytest.fixture
+def server(authority: Authority, tmp_path: Path) -> Iterator[RpcServer]:
+    """A server that lets in whoever has a certificate of the authority."""
+    yield from started(authority.files, tmp_path)
+
+
+def call(channel: grpc.Channel) -> tuple[grpc.StatusCode, str]:
+    """What a client gets: status and words."""
+    stub = CloudProviderStub(channel)  # type: ignore[no-untyped-call] # generated without types
+    with channel, pytest.raises(grpc.RpcError) as caught:
+        stub.Refresh(pb.RefreshRequest(), timeout=5)
+    error = caught.value
+    return error.code(), error.details() or ""
+
+
+def test_client_of_our_authority_is_let_in(authority: Authority, server: RpcServer) -> None:
+    """The autoscaler's own mode: TLS with a client certificate."""
+    code, words = call(authority.client(server.port))
+    assert code is NOT_SERVING_YET
+    assert words.startswith("the cloud was never reached")
+
+
+def test_client_of_a_foreign_authority_gets_nothing(authority: Authority, server: RpcServer) -> None:
+    """The handshake fails: no word of ours reaches it."""
+    code, words = call(authority.client(server.port, ca=trustme.CA()))
+    assert code is grpc.StatusCode.UNAVAILABLE
+    assert "the cloud was never reached" not in words
+
+
+def test_client_without_a_certificate_gets_nothing(authority: Authority, server: RpcServer) -> None:
+    """There is no mode in which only the server shows who it is."""
+    credentials = grpc.ssl_channel_credentials(root_certificates=authority.ca.cert_pem.bytes())
+    code, words = call(grpc.secure_channel(f"localhost:{server.port}", credentials))
+    assert code is grpc.StatusCode.UNAVAILABLE
+    assert "the cloud was never reached" not in words
+
+
+def test_plain_text_client_gets_nothing(server: RpcServer) -> None:
+    """Once TLS is configured there is no way around it."""
+    code, words = call(grpc.insecure_channel(f"127.0.0.1:{server.port}"))
+    assert code is grpc.StatusCode.UNAVAILABLE
+    assert "the cloud was never reached" not in words
+
+
+def test_only_names_on_the_list_are_let_in(authority: Authority, tmp_path: Path) -> None:
+    """One authority may serve a whole cluster; not everything it signs is the autoscaler."""
+    files = TlsFiles(
+        cert=authority.files.cert,
+        key=authority.files.key,
+        client_ca=authority.files.client_ca,
+        allowed_clients=("cluster-autoscaler.test",),
+    )
+    for server in started(files, tmp_path):
+        assert call(authority.client(server.port))[0] is NOT_SERVING_YET
+        code, words = call(authority.client(server.port, name="grafana.test"))
+        assert code is grpc.StatusCode.PERMISSION_DENIED
+        assert words == "the client's certificate carries none of the names in tls.allowed_clients"
+
+
+def test_swapped_certificates_are_used_for_the_next_connection(authority: Authority, server: RpcServer) -> None:
+    """Rotation without a restart (F65): the old authority goes, the new one comes."""
+    assert call(authority.client(server.port))[0] is NOT_SERVING_YET
+    before = trustme.CA()
+    authority.ca, before = before, authority.ca
+    authority.issue_server()
+    authority.ca.cert_pem.write_to_path(authority.files.client_ca)
+    assert call(authority.client(server.port))[1].startswith("the cloud was never reached")
+    assert "the cloud was never reached" not in call(authority.client(server.port, ca=before))[1]
+
+
+def test_half_written_certificates_do_not_replace_good_ones(authority: Authority, server: RpcServer) -> None:
+    """A swap is not atomic everywhere: key and certificate that do not fit are waited out."""
+    authority.ca.issue_cert("127.0.0.1", "localhost").private_key_pem.write_to_path(authority.files.key)
+    assert call(authority.client(server.port))[1].startswith("the cloud was never reached")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "path", "words"),
+    [
+        ("cert", None, "tls.cert", "cannot read"),
+        ("key", b"nonsense", "tls.cert", "are no certificate and its key"),
+        ("client_ca", b"nonsense", "tls.client_ca", "holds no certificates"),
+    ],
+)
+def test_unusable_files_are_named(
+    authority: Authority, name: str, content: bytes | None, path: str, words: str
+) -> None:
+    """Refused at the start, not at the first handshake."""
+    victim: Path = getattr(authority.files, name)
+    victim.unlink()
+    if content is not None:
+        victim.write_bytes(content)
+    with pytest.raises(ConfigurationError) as caught:
+        Certificates(authority.files)
+    (problem,) = caught.value.problems
+    assert problem.path == path
+    assert words in problem.message
+    assert "PRIVATE KEY" not in str(caught.value)
