@@ -2,6 +2,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event as Flag
+from threading import Semaphore
 from typing import Any
 
 import pytest
@@ -142,11 +143,12 @@ def test_a_group_whose_orders_hang_does_not_hold_up_another(make_house: MakeHous
     """F76: twenty wishes of A hang for a minute each; B's one starts in the next run."""
     pool = ThreadPoolExecutor(max_workers=4)
     house = make_house(parallel=4, executor=pool)
-    release, b_done = Flag(), Flag()
+    release, b_done, hanging = Flag(), Flag(), Semaphore(0)
 
     def hang(order: Order, create: Callable[[], str]) -> str:
         if order.hostname.startswith("h100-"):
-            release.wait(10)
+            hanging.release()
+            release.wait(30)
             raise NO_STOCK
         made = create()
         b_done.set()
@@ -158,8 +160,10 @@ def test_a_group_whose_orders_hang_does_not_hold_up_another(make_house: MakeHous
     (name,) = house.grow(group="spot")
     house.provision.run()
     try:
-        assert b_done.wait(5)
-        assert sum(order.hostname.startswith("h100-") for order in house.world.orders) == 2
+        assert b_done.wait(30)
+        assert hanging.acquire(timeout=30)
+        assert hanging.acquire(timeout=30)
+        assert not hanging.acquire(blocking=False)
     finally:
         release.set()
         pool.shutdown()
