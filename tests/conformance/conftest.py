@@ -16,6 +16,7 @@ from .scenes import Blackout, Hanging, Renamed, Retired, Revived
 from .scenes_with_tls import Secured
 from .service import Lender, Service
 from .settings import provider_settings, shared_groups
+from .until import Patience
 
 _ORDERS_PER_STAGE = 36
 """The provider sends at most 60 orders a minute, as the API demands; before that we move on to a new one."""
@@ -34,8 +35,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Our own markers."""
     config.addinivalue_line("markers", "mutants: runs parts of the suite against deliberately broken providers")
-    if bool(config.getoption("--address", None)) != bool(config.getoption("--group", None)):
+    if config.getoption("--fault", None):
+        Patience.seconds = 10.0
+    address = config.getoption("--address", None)
+    if bool(address) != bool(config.getoption("--group", None)):
         raise pytest.UsageError("--address and --group go together")
+    if address and config.getoption("numprocesses", None):
+        raise pytest.UsageError("--address does not go with -n: the tests take turns in one node group")
 
 
 class Stages:

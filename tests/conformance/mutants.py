@@ -67,9 +67,11 @@ def judge(fault: Fault) -> Verdict:
         done = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
         )
-        if not report.exists():
-            return Verdict(fault=fault, caught=(), trouble=done.stdout[-500:] + done.stderr[-500:])
-        return Verdict(fault=fault, caught=failed_statements(report))
+        trouble = "" if report.exists() else done.stdout[-500:] + done.stderr[-500:]
+        caught = failed_statements(report) if report.exists() else ()
+    verdict = Verdict(fault=fault, caught=caught, trouble=trouble)
+    sys.stderr.write(f"{fault.name}: {f'missed by {verdict.missed}' if verdict.missed else 'noticed'}\n")
+    return verdict
 
 
 def prefix_of(number: str) -> str:

@@ -37,7 +37,8 @@ class Lender:
     def lease(self, kind: str = ANY) -> str:
         """The name of an empty group."""
         names = self._names(kind)
-        name = until(f"a group of kind {kind} is empty", lambda: next(filter(self._is_free, names), ""), 60.0)
+        patience_s = 600.0 if self.service.is_external else None
+        name = until(f"a group of kind {kind} is empty", lambda: next(filter(self._is_free, names), ""), patience_s)
         self.lent.append(name)
         return name
 

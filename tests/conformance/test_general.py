@@ -189,11 +189,12 @@ def test_008_a_thousand_instances_fit(hanging: Hanging, visit: Callable[[str], A
 
 
 def test_009_no_metadata_is_asked_for(ca: Autoscaler, lease: Lease) -> None:
-    """Statement 9: the autoscaler sends no header of its own, and no credentials."""
+    """Statement 9: the autoscaler sends no header of its own, no credentials; other callers not even a deadline."""
     denials = {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED}
     statuses = {method: ca.status(method, request) for method, request in ca.harmless(lease()).items()}
     assert not denials & set(statuses.values())
     assert {statuses[method] for method in ("NodeGroups", "NodeGroupTargetSize", "NodeGroupNodes", "Refresh")} == {OK}
+    assert ca.raw("Refresh", timeout=None) == b""
 
 
 @pytest.mark.parametrize("name", ["no-such-group", ""])

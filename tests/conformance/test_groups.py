@@ -82,6 +82,14 @@ def test_014_nodes_of_others_belong_to_no_group(ca: Autoscaler, provider_id: str
     assert not answer.id
 
 
+def test_014_nodes_of_others_leave_no_trace_in_the_log(ca: Autoscaler, stage: Stage) -> None:
+    """Statement 14, F07: each is asked for many times a minute."""
+    said = stage.provider.log.read_text()
+    for provider_id in FOREIGN:
+        ca.group_of(ca.node(provider_id, "control-plane-1"))
+    assert "NodeGroupForNode" not in stage.provider.log.read_text()[len(said) :]
+
+
 def test_015_a_node_without_provider_id_is_known_by_its_name(ca: Autoscaler, lease: Lease, cloud: Cloud) -> None:
     """Statement 15: kubelets without `--provider-id` exist."""
     group = lease("gpu")

@@ -60,16 +60,16 @@ def test_035_the_id_is_the_provider_id_of_the_node(ca: Autoscaler, lease: Lease,
     assert set(ca.live(group)) == wished
 
 
-@pytest.mark.parametrize("spelling", ["verda:///{}", "VERDA://{}"])
+@pytest.mark.parametrize("spelling", ["verda:///{hostname}", "VERDA://{hostname}", "datacrunch://{id}"])
 def test_035_the_spelling_of_a_real_node_is_taken_over(
     ca: Autoscaler, lease: Lease, cloud: Cloud, spelling: str
 ) -> None:
     """Statement 35, F08: kubelets spell it differently, and the autoscaler compares byte for byte."""
     group = lease("gpu")
     (instance_id,) = grow(ca, group, 1)
-    hostname = instance_id.removeprefix("verda://")
-    shown = spelling.format(hostname)
-    assert ca.group_of(ca.node(shown, hostname)).id == group
+    machine = cloud.machine(instance_id)
+    shown = spelling.format_map(machine)
+    assert ca.group_of(ca.node(shown, machine["hostname"])).id == group
     assert ca.live(group) == [shown]
     assert ca.group_of(ca.fake(instance_id)).id == group
     ca.delete(group, [ca.real(shown)])

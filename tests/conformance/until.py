@@ -14,15 +14,22 @@ class NotInTimeError(AssertionError):
     """It did not come about."""
 
 
-def until(what: str, condition: Callable[[], T], timeout_s: float = 30.0) -> T:
+class Patience:
+    """How long `until` waits unless told otherwise; less against a provider that is known to be faulty."""
+
+    seconds = 30.0
+
+
+def until(what: str, condition: Callable[[], T], timeout_s: float | None = None) -> T:
     """Ask again and again until the answer is truthy, and return it.
 
     Raises:
         NotInTimeError: it was not within the time.
     """
-    deadline = time.monotonic() + timeout_s
+    patience_s = Patience.seconds if timeout_s is None else timeout_s
+    deadline = time.monotonic() + patience_s
     while not (answer := condition()):
         if time.monotonic() > deadline:
-            raise NotInTimeError(f"not within {timeout_s:.0f} s: {what}")
+            raise NotInTimeError(f"not within {patience_s:.0f} s: {what}")
         threading.Event().wait(_POLL_S)
     return answer
