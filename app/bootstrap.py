@@ -140,7 +140,8 @@ class App:
     def _open_ledger(self, loaded: LoadedConfig, backend: Backend) -> Ledger:
         host, pid = socket.gethostname(), os.getpid()
         holder = f"process {pid} on {host}, started {self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
-        ledger = open_ledger(Path(self._config.database), self._clock, holder)
+        trusted = frozenset(self._config.database_network_filesystems)
+        ledger = open_ledger(Path(self._config.database), self._clock, holder, trusted)
         try:
             cause = Cause(actor="service", correlation_id=self._ids.token())
             ledger.execute(self._start_command(backend, host, pid), cause)

@@ -14,11 +14,12 @@ import typer
 from app.bootstrap import DISTRIBUTION, App, embedded_simulator, wait_until_serving
 from app.config.load import LoadedConfig, Overrides, load
 from app.config.values import Refused, address
-from app.errors import ConfigurationError, Problem, ProviderError
+from app.errors import ConfigurationError, Problem, ProviderError, StoreHeld
 from app.log import get_logger, set_up_logging
 from app.simulator.http import Simulator
 
 _SIMULATOR_STATE = "simulator.json"
+_FENCE_CHECK_S = 0.5
 _log = get_logger()
 
 ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")]
@@ -79,7 +80,9 @@ def _run(app: App, loaded: LoadedConfig, stop: threading.Event) -> None:
         if wait_until_serving(app, stop):
             typer.echo(ready_line(app, loaded))
             sys.stdout.flush()
-            stop.wait()
+            while not stop.wait(_FENCE_CHECK_S):
+                if app.ledger.fenced is not None:
+                    raise StoreHeld(app.ledger.fenced)
     finally:
         app.stop()
 

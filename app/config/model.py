@@ -153,6 +153,10 @@ class Config(f.Section):
     database: f.DatabasePath = Field(
         default=Path("var/provider.db"), description="The database file; its lock file stands beside it."
     )
+    database_network_filesystems: tuple[f.Text, ...] = Field(
+        default=(),
+        description="Types of network file systems, such as nfs4, that the database may lie on; locks there can lie.",
+    )
     provider_id_template: f.ProviderIdTemplate = Field(
         default="verda://{hostname}",
         description=(

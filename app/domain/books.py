@@ -128,6 +128,9 @@ class Books:
         """The same with this version of an instance."""
         members = self.members(instance.node_group).with_instance(instance)
         names = self.names_by_id
+        before = self.instances.get(instance.name)
+        if before is not None and before.instance_id not in {None, instance.instance_id}:
+            names = names.discard(before.instance_id)
         if instance.instance_id is not None:
             names = names.insert(instance.instance_id, instance.name)
         return replace(

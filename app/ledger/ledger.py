@@ -63,6 +63,11 @@ class Ledger:
         return self._store.head
 
     @property
+    def fenced(self) -> str | None:
+        """Why this process must end: another one writes the log. None while we are its only writer."""
+        return self._stranger
+
+    @property
     def trouble(self) -> str | None:
         """Why the last write failed, None while writing works."""
         return self._trouble
@@ -285,12 +290,12 @@ class Ledger:
             self._store.close()
 
 
-def open_ledger(path: Path, clock: Clock, holder: str) -> Ledger:
-    """The ledger over a SQLite database.
+def open_ledger(path: Path, clock: Clock, holder: str, trusted_networks: frozenset[str] = frozenset()) -> Ledger:
+    """The ledger over a SQLite database; `trusted_networks` are network file systems that the operator answers for.
 
     Raises:
         StoreError: see `Store.open`.
     """
-    ledger = Ledger(Store(path), clock)
+    ledger = Ledger(Store(path, trusted_networks=trusted_networks), clock)
     ledger.open(holder)
     return ledger

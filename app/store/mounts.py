@@ -40,6 +40,6 @@ def refuse_network(path: Path, trusted: frozenset[str], mounts: Path = _MOUNTS) 
     if kind is not None and kind not in trusted:
         raise StoreUnavailable(
             f"{path.parent} is on a network file system ({kind}), where two processes may both believe to be the only "
-            "writer: use a block volume",
+            f"writer: use a block volume, or answer for it with database_network_filesystems: [{kind}]",
             filesystem=kind,
         )

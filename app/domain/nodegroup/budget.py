@@ -17,6 +17,8 @@ def excess(books: Books, group: NodeGroup, delta: int) -> str | None:
     out count until they are gone. What has no price cannot be held to a limit, so growth without a known price is
     refused where a limit is set.
     """
+    if group.spec.max_hourly_cost is None and books.installation.max_hourly_cost is None:
+        return None
     price = _dearest(books, group)
     limits = (
         (f"node group {group.name}", group.spec.max_hourly_cost, books.members(group.name).listed),

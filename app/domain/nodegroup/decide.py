@@ -181,7 +181,7 @@ def apply_configuration(command: ApplyConfiguration, books: Books) -> Decision:
         if known is None or known.retired or known.spec != spec:
             events.append(configured(spec))
     named = {spec.name for spec in command.specs}
-    for group in books.groups.values():
+    for group in (books.groups[name] for name in books.group_order):
         if group.name not in named and not group.retired:
             events.extend(_retired(group, books))
     return Decision(tuple(events))
