@@ -176,6 +176,19 @@ def test_a_deletion_that_was_taken_and_never_executed_is_asked_for_again(house: 
     assert attempts == [1, 2]
 
 
+def test_a_deletion_cut_off_by_a_crash_is_asked_for_at_once_after_the_restart(house: House) -> None:
+    """Nobody heard the answer, so there is nothing to wait half a minute for; and it is asked for once, not each time."""
+    (name,) = house.running()
+    house.world.on_delete.append(answers(DeletionResult.ACCEPTED))
+    house.delete(name)
+    house.terminate.run()
+    house.restart()
+    house.terminate.run()
+    assert len(asked(house)) == 2
+    house.terminate.run()
+    assert len(asked(house)) == 2
+
+
 @pytest.mark.parametrize("error", [TIMEOUT, DOWN, BUSY], ids=["unknown", "not sent", "throttled"])
 def test_a_deletion_that_failed_is_asked_for_again(house: House, error: CloudError) -> None:
     """Asking again is right whether it was executed or not."""

@@ -64,9 +64,14 @@ class RuleOutCreate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptDelete:
-    """Write down the next delete calls, those of these instances that are due."""
+    """Write down the next delete calls, those of these instances that are due.
+
+    `interrupted`: instances whose last delete call was made by a process that did not live to hear the answer; there is
+    nothing to wait for.
+    """
 
     instances: tuple[str, ...]
+    interrupted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Decisions about single instances: the bracket of intent and outcome around every call to the cloud."""
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -153,12 +154,12 @@ def _cancel(instance: Instance, reason: CancelReason) -> InstanceCancelled:
     return InstanceCancelled(instance=instance.name, node_group=instance.node_group, reason=reason)
 
 
-def is_due_for_deletion(instance: Instance, now: datetime) -> bool:
+def is_due_for_deletion(instance: Instance, now: datetime, interrupted: Collection[str]) -> bool:
     """Deleting, known to the cloud, and not to be left in peace for a while."""
     return (
         instance.state is InstanceState.DELETING
         and instance.instance_id is not None
-        and (instance.retry_at is None or instance.retry_at <= now)
+        and (instance.retry_at is None or instance.retry_at <= now or instance.name in interrupted)
     )
 
 
@@ -170,7 +171,11 @@ def attempt_delete(command: AttemptDelete, books: Books, now: datetime) -> Decis
     events: list[Event] = []
     for name in command.instances:
         instance = books.instances.get(name)
-        if instance is None or instance.instance_id is None or not is_due_for_deletion(instance, now):
+        if (
+            instance is None
+            or instance.instance_id is None
+            or not is_due_for_deletion(instance, now, command.interrupted)
+        ):
             continue
         events.append(
             DeleteAttempted(

@@ -32,21 +32,32 @@ class Terminate:
     name: ClassVar[str] = "terminate"
     bench: Bench
     _surplus_not_before: dict[str, datetime] = field(default_factory=dict)
+    _interrupted: set[str] | None = None
 
     def run(self) -> None:
         """Ask for every deletion that is due; what the cloud did with it shows in the next listings."""
         cause = self.bench.cause(self.name)
         now = self.bench.clock.now()
-        due = [instance for instance in self.bench.books.listed_instances() if is_due_for_deletion(instance, now)][
-            :_PER_RUN
-        ]
+        interrupted = self._left_by_an_earlier_process()
+        listed = self.bench.books.listed_instances()
+        due = [instance for instance in listed if is_due_for_deletion(instance, now, interrupted)][:_PER_RUN]
         self._learn_volumes(due, cause)
-        recorded = self.bench.record(AttemptDelete(instances=tuple(instance.name for instance in due)), cause)
-        attempts = [item.event for item in recorded if isinstance(item.event, DeleteAttempted)]
+        names = tuple(instance.name for instance in due)
+        command = AttemptDelete(instances=names, interrupted=frozenset(interrupted))
+        attempts = [item.event for item in self.bench.record(command, cause) if isinstance(item.event, DeleteAttempted)]
+        interrupted.difference_update(names)
         if attempts:
             self._delete(attempts, cause)
         for surplus in list(self.bench.books.cloud.surplus.values()):
             self._delete_surplus(surplus, now, cause)
+
+    def _left_by_an_earlier_process(self) -> set[str]:
+        """Instances whose deletion was asked for before this process began and not by it yet."""
+        if self._interrupted is None:
+            self._interrupted = {
+                instance.name for instance in self.bench.books.listed_instances() if instance.delete_attempt > 0
+            }
+        return self._interrupted
 
     def _learn_volumes(self, due: Sequence[Instance], cause: Cause) -> None:
         """A machine deleted early may have got its volume since the last listing; unnamed it would stay behind."""
