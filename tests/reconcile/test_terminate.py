@@ -177,7 +177,7 @@ def test_a_deletion_that_was_taken_and_never_executed_is_asked_for_again(house: 
 
 
 def test_a_deletion_cut_off_by_a_crash_is_asked_for_at_once_after_the_restart(house: House) -> None:
-    """Nobody heard the answer, so there is nothing to wait half a minute for; and it is asked for once, not each time."""
+    """Nobody heard the answer, so there is nothing to wait for; and it is asked for once, not each time."""
     (name,) = house.running()
     house.world.on_delete.append(answers(DeletionResult.ACCEPTED))
     house.delete(name)
