@@ -99,6 +99,14 @@ def test_a_deletion_that_changed_nothing_is_asked_for_again_after_half_a_minute(
     )
 
 
+def test_a_deletion_whose_answer_a_crash_has_swallowed_is_asked_for_at_once() -> None:
+    """The process that made the call did not live to hear what came of it; there is nothing to wait for."""
+    again = AttemptDelete(instances=(A,), interrupted=frozenset({A}))
+    deleting.given(ATTEMPT).when(again).then(delete_attempted(attempt=2, volume_ids=(OS_VOLUME,)))
+    h100.given(*running()).when(again).then_nothing()
+    h100.given(wanted(), attempted(), delete_requested()).when(again).then_nothing()
+
+
 @pytest.mark.parametrize(("attempts", "seconds"), [(1, 2), (2, 4), (3, 8), (6, 60), (9, 60)])
 def test_a_refused_deletion_is_tried_again_after_a_growing_pause(attempts: int, seconds: int) -> None:
     """Verda refuses to delete what is still provisioning; the intent is kept."""
