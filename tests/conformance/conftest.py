@@ -21,6 +21,8 @@ from .until import Patience
 _ORDERS_PER_STAGE = 36
 """The provider sends at most 60 orders a minute, as the API demands; before that we move on to a new one."""
 
+_SCENES = frozenset({"blackout", "hanging", "renamed", "revived", "retired", "secured"})
+
 CLOUDLESS = "needs the simulated cloud and a provider of our own, not --address"
 
 
@@ -35,6 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Our own markers."""
     config.addinivalue_line("markers", "mutants: runs parts of the suite against deliberately broken providers")
+    config.addinivalue_line("markers", "xdist_group: what belongs together, also where xdist is switched off")
     if config.getoption("--fault", None):
         Patience.seconds = 10.0
     address = config.getoption("--address", None)
@@ -42,6 +45,14 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--address and --group go together")
     if address and config.getoption("numprocesses", None):
         raise pytest.UsageError("--address does not go with -n: the tests take turns in one node group")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With `--dist loadgroup`, all tests of a scene go to one worker, so that it is played once."""
+    for item in items:
+        for scene in _SCENES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group(scene))
 
 
 class Stages:

@@ -38,10 +38,16 @@ def fault(name: str, words: str, statements: str, apply: Callable[[], None]) -> 
 
 def all_faults() -> Mapping[str, Fault]:
     """Every fault by name."""
-    from . import faults_of_answers, faults_of_reading, faults_of_writing  # noqa: PLC0415 - they import this module
+    from . import (  # noqa: PLC0415 - they import this module
+        faults_of_answers,
+        faults_of_deletion,
+        faults_of_groups,
+        faults_of_service,
+        faults_of_sizes,
+    )
 
-    every = (*faults_of_reading.FAULTS, *faults_of_writing.FAULTS, *faults_of_answers.FAULTS)
-    return MappingProxyType({fault.name: fault for fault in every})
+    rooms = (faults_of_service, faults_of_groups, faults_of_sizes, faults_of_deletion, faults_of_answers)
+    return MappingProxyType({fault.name: fault for room in rooms for fault in room.FAULTS})
 
 
 SMOKE: Final = ("bare-group-id", "old-field-only")

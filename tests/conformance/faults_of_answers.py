@@ -16,7 +16,7 @@ from app.rpc.gen import externalgrpc_pb2 as pb
 from app.rpc.gen import kubernetes_pb2 as kube
 
 from .faults import change, fault
-from .faults_of_reading import Handler, after, before, handler
+from .faulty import Handler, after, before, handler
 
 Message = Callable[[Any], pb.Instance]
 

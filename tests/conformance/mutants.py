@@ -21,6 +21,8 @@ from .provider import ROOT
 
 PAGE: Final = ROOT / "docs" / "conformance-mutants.md"
 _TIMEOUT_S = 600.0
+_TESTS_FAILED = 1
+"""The exit code of pytest that is to be expected here."""
 
 _HEAD = """\
 <!-- Made by `python -m tests.conformance.mutants`; do not edit. -->
@@ -67,7 +69,7 @@ def judge(fault: Fault) -> Verdict:
         done = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
         )
-        trouble = "" if report.exists() else done.stdout[-500:] + done.stderr[-500:]
+        trouble = "" if done.returncode == _TESTS_FAILED else done.stdout[-1000:] + done.stderr[-1000:]
         caught = failed_statements(report) if report.exists() else ()
     verdict = Verdict(fault=fault, caught=caught, trouble=trouble)
     sys.stderr.write(f"{fault.name}: {f'missed by {verdict.missed}' if verdict.missed else 'noticed'}\n")

@@ -28,8 +28,8 @@ def test_001_the_fifteen_methods_are_there_and_no_other(ca: Autoscaler, service:
     """Statement 1: no method was ever added to or removed from the protocol; four of them are optional."""
     required = set(METHODS) - set(OPTIONAL) if service.is_external else set(METHODS)
     calls = ca.harmless(lease())
-    missing = [method for method in required if ca.status(method, calls[method]) is grpc.StatusCode.UNIMPLEMENTED]
-    assert not missing
+    broken = {grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN}
+    assert not [method for method in required if ca.status(method, calls[method]) in broken]
     for unknown in ("HasInstance", "NodeGroupForceDeleteNodes", "NodeGroupAtomicIncreaseSize", "nodeGroups"):
         assert ca.status(unknown) is grpc.StatusCode.UNIMPLEMENTED, unknown
 
@@ -154,7 +154,6 @@ def test_007_plain_text_is_served_where_it_is_configured(ca: Autoscaler) -> None
     assert ca.groups()
 
 
-@pytest.mark.xfail(strict=True, reason="mutual TLS is not there yet: the configuration refuses the key `tls`")
 def test_007_mutual_tls_lets_in_whom_it_knows(secured: Secured, clients: Mapping[str, Client], generation: str) -> None:
     """Statement 7: with `cert` in its cloud-config the autoscaler demands TLS of a server whose name it verifies."""
     address, authority = secured.stage.address, secured.authority

@@ -1,144 +1,21 @@
-"""Faults of the RPCs that only read, and of the service as a whole."""
+"""Faults of NodeGroups, NodeGroupForNode and of what counts."""
 
 import random
 from collections.abc import Callable
 from typing import Any
 
 import grpc
-from google.protobuf.unknown_fields import UnknownFieldSet
 
-from app.bootstrap import App
 from app.domain.books import Books, Members
 from app.domain.instance.lifecycle import InstanceState
-from app.errors import Conflict, InvalidRequest, NotFound, NotServing
+from app.errors import NotFound
 from app.reconcile.jobs.observe import Observe
 from app.rpc import answers, cloudprovider, mapping
 from app.rpc.cloudprovider import CloudProvider
 from app.rpc.gen import externalgrpc_pb2 as pb
 
 from .faults import change, fault
-
-Handler = Callable[[Any, Any, grpc.ServicerContext], Any]
-
-
-def before(check: Callable[[Any, Any, grpc.ServicerContext], None]) -> Callable[[Handler], Handler]:
-    """A handler that does something first."""
-
-    def make(old: Handler) -> Handler:
-        def new(self: Any, request: Any, context: grpc.ServicerContext) -> Any:
-            check(self, request, context)
-            return old(self, request, context)
-
-        return new
-
-    return make
-
-
-def after(alter: Callable[[Any, Any], Any]) -> Callable[[Handler], Handler]:
-    """A handler whose answer is altered."""
-
-    def make(old: Handler) -> Handler:
-        def new(self: Any, request: Any, context: grpc.ServicerContext) -> Any:
-            return alter(request, old(self, request, context))
-
-        return new
-
-    return make
-
-
-def handler(method: str, make: Callable[[Handler], Handler]) -> Callable[[], None]:
-    """A change of one handler."""
-    return change(CloudProvider, method, make)
-
-
-def everywhere(make: Callable[[Handler], Handler]) -> Callable[[], None]:
-    """The same change of every handler."""
-
-    def apply() -> None:
-        for method in pb.DESCRIPTOR.services_by_name["CloudProvider"].methods:
-            change(CloudProvider, method.name, make)()
-
-    return apply
-
-
-def needs_the_cloud(self: Any, _request: Any, _context: grpc.ServicerContext) -> None:
-    """Fail while the cloud does not answer."""
-    if not self._books.cloud.reachable:
-        raise NotServing("the cloud does not answer")
-
-
-def give_the_cloud_to_handlers() -> None:
-    """Let handlers call the cloud, which ours never do."""
-
-    def make(old: Callable[[App], Any]) -> Callable[[App], Any]:
-        def new(self: App) -> Any:
-            CloudProvider.cloud = self._cloud  # type: ignore[attr-defined] # a fault
-            return old(self)
-
-        return new
-
-    change(App, "_build_rpc", make)()
-
-
-def _refresh_asks_the_cloud() -> None:
-    give_the_cloud_to_handlers()
-    change(CloudProvider, "Refresh", before(lambda self, _request, _context: self.cloud.list_instances()))()
-
-
-def _wait_for_refresh() -> None:
-    seen: set[str] = set()
-
-    def check(_self: Any, request: Any, _context: grpc.ServicerContext) -> None:
-        seen.add(type(request).__name__)
-        if "RefreshRequest" not in seen:
-            raise NotServing("waiting for the first Refresh")
-
-    everywhere(before(check))()
-
-
-def _no_unknown_fields(_self: Any, request: Any, _context: grpc.ServicerContext) -> None:
-    if len(UnknownFieldSet(request)):
-        raise InvalidRequest("unknown field")
-
-
-def _credentials(_self: Any, _request: Any, context: grpc.ServicerContext) -> None:
-    if not any(key == "authorization" for key, _ in context.invocation_metadata()):
-        context.abort(grpc.StatusCode.UNAUTHENTICATED, "who are you?")
-
-
-def _one_at_a_time() -> None:
-    busy: set[object] = set()
-
-    def make(old: Handler) -> Handler:
-        def new(self: Any, request: Any, context: grpc.ServicerContext) -> Any:
-            if busy:
-                raise Conflict("busy")
-            busy.add(context)
-            try:
-                return old(self, request, context)
-            finally:
-                busy.discard(context)
-
-        return new
-
-    everywhere(make)()
-
-
-def _bloat(_request: Any, answer: pb.NodeGroupTemplateNodeInfoResponse) -> pb.NodeGroupTemplateNodeInfoResponse:
-    padding = pb.NodeGroup(debug="x" * 600_000).SerializeToString()
-    return pb.NodeGroupTemplateNodeInfoResponse(
-        nodeInfo=answer.nodeInfo + padding, nodeBytes=answer.nodeBytes + padding
-    )
-
-
-def _unknown_is_empty(old: Handler) -> Handler:
-    def new(self: Any, request: Any, context: grpc.ServicerContext) -> Any:
-        try:
-            return old(self, request, context)
-        except NotFound:
-            return pb.NodeGroupTargetSizeResponse()
-
-    return new
+from .faulty import Handler, after, handler
 
 
 def _shuffled(_request: Any, answer: pb.NodeGroupsResponse) -> pb.NodeGroupsResponse:
@@ -262,34 +139,8 @@ def _drop_retired() -> None:
 
 
 FAULTS = (
-    fault("no-cleanup", "the method Cleanup is missing", "1 69", lambda: delattr(CloudProvider, "Cleanup")),
-    fault(
-        "refresh-asks-the-cloud",
-        "Refresh lists the machines, and fails with the cloud",
-        "2 68",
-        _refresh_asks_the_cloud,
-    ),
-    fault("waits-for-refresh", "nothing is answered before the first Refresh", "3", _wait_for_refresh),
-    fault("rejects-the-future", "unknown fields are refused", "4", everywhere(before(_no_unknown_fields))),
-    fault("one-at-a-time", "a call that comes during another is refused", "5 51", _one_at_a_time),
-    fault(
-        "bloated-template",
-        "template answers are larger than a mebibyte",
-        "8",
-        handler("NodeGroupTemplateNodeInfo", after(_bloat)),
-    ),
-    fault("asks-who-you-are", "calls without a credential are refused", "9", everywhere(before(_credentials))),
-    fault(
-        "unknown-is-empty",
-        "unknown groups have the target size 0",
-        "10 70",
-        handler("NodeGroupTargetSize", _unknown_is_empty),
-    ),
     fault("shuffled", "the order of the groups changes", "11", handler("NodeGroups", after(_shuffled))),
     fault("offers-everything", "groups are listed whose type nobody sells", "11 60", _offer_everything),
-    fault(
-        "groups-need-the-cloud", "NodeGroups fails with the cloud", "12", handler("NodeGroups", before(needs_the_cloud))
-    ),
     fault("bare-group-id", "NodeGroupForNode fills the id alone", "13", handler("NodeGroupForNode", after(_bare))),
     fault(
         "foreign-is-an-error",
@@ -342,24 +193,6 @@ FAULTS = (
         "failed creations do not count",
         "21 39",
         _counting(lambda it: sum(each.state is not InstanceState.FAILED for each in it.live.values())),
-    ),
-    fault(
-        "sizes-need-the-cloud",
-        "NodeGroupTargetSize fails with the cloud",
-        "23",
-        handler("NodeGroupTargetSize", before(needs_the_cloud)),
-    ),
-    fault(
-        "lists-need-the-cloud",
-        "NodeGroupNodes fails with the cloud",
-        "42",
-        handler("NodeGroupNodes", before(needs_the_cloud)),
-    ),
-    fault(
-        "templates-need-the-cloud",
-        "templates fail with the cloud",
-        "60",
-        handler("NodeGroupTemplateNodeInfo", before(needs_the_cloud)),
     ),
     fault(
         "losses-stay",
