@@ -1,1 +1,0 @@
-"""Optional work on the Kubernetes side (off by default)."""
