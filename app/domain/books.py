@@ -15,7 +15,7 @@ from rpds import HashTrieMap
 
 from app.domain import cloud, service
 from app.domain.envelope import Event, Recorded
-from app.domain.ids import node_key
+from app.domain.ids import ProviderIdTemplate, node_key
 from app.domain.instance import events as instance_events
 from app.domain.instance import state as instance_state
 from app.domain.instance.state import Instance
@@ -115,9 +115,19 @@ class Books:
             yield from members.live.values()
             yield from members.deleting.values()
 
+    @cached_property
+    def provider_id_templates(self) -> frozenset[ProviderIdTemplate]:
+        """The forms of provider ids that the groups use; almost always one."""
+        return frozenset(ProviderIdTemplate(group.spec.provider_id_template) for group in self.groups.values())
+
+    def node_key(self, provider_id: str, node_name: str) -> str | None:
+        """The name or instance id that a Kubernetes node claims, read as the groups spell it, else as we usually do."""
+        keys = (template.key(provider_id or node_name) for template in self.provider_id_templates)
+        return next(filter(None, keys), None) or node_key(provider_id, node_name)
+
     def find(self, provider_id: str, node_name: str) -> Instance | None:
         """The instance that a Kubernetes node stands for, None if it is none of ours."""
-        key = node_key(provider_id, node_name)
+        key = self.node_key(provider_id, node_name)
         return None if key is None else self.find_by_key(key)
 
     def find_by_key(self, key: str) -> Instance | None:

@@ -2,11 +2,13 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 _OUR_SCHEMES = frozenset({"verda", "datacrunch", "verdacloud"})
 _MAX_PROVIDER_ID = 512
 _SUFFIX = re.compile(r"[a-z0-9]{8}")
 _LABEL = re.compile(r"[a-z](?:[a-z0-9-]*[a-z0-9])?")
+_KEYS = ("hostname", "instance_id")
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _MARK_PREFIX = "ca:v1"
 _MARK_VALUE = re.compile(r"[A-Za-z0-9._-]+")
@@ -40,6 +42,36 @@ class ProviderIdTemplate:
         if any(known.get(placeholder) is None for placeholder in wanted):
             return f"verda://pending/{name}"
         return _PLACEHOLDER.sub(lambda found: str(known[found.group(1)]), self.text)
+
+    def key(self, provider_id: str) -> str | None:
+        """The instance name or id inside a provider id of this form, lower case; None if it has another form.
+
+        Neither case nor the number of slashes after the scheme matters, for kubelets differ in both.
+        """
+        if len(provider_id) > _MAX_PROVIDER_ID:
+            return None
+        found = _form(self.text).fullmatch(provider_id.lower())
+        if found is None:
+            return None
+        parts = found.groupdict()
+        return next((parts[name] for name in _KEYS if name in parts), None)
+
+
+@lru_cache
+def _form(template: str) -> re.Pattern[str]:
+    """What provider ids of a template look like."""
+    seen: set[str] = set()
+
+    def part(placeholder: str) -> str:
+        if placeholder in seen:
+            return f"(?P={placeholder})"
+        seen.add(placeholder)
+        return f"(?P<{placeholder}>{'[a-z0-9-]' if placeholder in _KEYS else '[^/]'}+)"
+
+    scheme, _, rest = template.lower().partition("://")
+    pieces = _PLACEHOLDER.split(rest)
+    pattern = "".join(part(piece) if number % 2 else re.escape(piece) for number, piece in enumerate(pieces))
+    return re.compile(f"{re.escape(scheme)}:/{{2,}}{pattern}")
 
 
 def node_key(provider_id: str, node_name: str) -> str | None:

@@ -6,7 +6,7 @@ import grpc
 
 from app.clock import Ids
 from app.domain.books import Books
-from app.domain.ids import instance_name, node_key
+from app.domain.ids import instance_name
 from app.domain.instance.commands import LearnProviderId
 from app.domain.instance.state import Instance
 from app.domain.nodegroup.commands import DecreaseTargetSize, DeleteNodes, IncreaseSize
@@ -124,7 +124,7 @@ class CloudProvider(CloudProviderServicer):
         return pb.NodeGroupDeleteNodesResponse()
 
     def _named(self, node: pb.ExternalGrpcNode) -> Instance:
-        key = node_key(node.providerID, node.name)
+        key = self._books.node_key(node.providerID, node.name)
         if key is None:
             raise InvalidRequest(f"node {node.name[:100]!r} ({node.providerID[:100]!r}) is no instance of ours")
         instance = self._books.find_by_key(key) or self._ledger.find_ended(key)

@@ -21,7 +21,7 @@ from .until import Patience
 _ORDERS_PER_STAGE = 36
 """The provider sends at most 60 orders a minute, as the API demands; before that we move on to a new one."""
 
-_SCENES = frozenset({"blackout", "hanging", "renamed", "revived", "retired", "secured"})
+_SCENES = frozenset({"blackout", "hanging", "renamed", "relabelled", "revived", "retired", "secured"})
 
 CLOUDLESS = "needs the simulated cloud and a provider of our own, not --address"
 
@@ -181,7 +181,14 @@ def hanging(make_stage: Callable[..., Stage], clients: Mapping[str, Client]) -> 
 @pytest.fixture(scope="session")
 def renamed(make_stage: Callable[..., Stage]) -> Iterator[Renamed]:
     """A provider whose provider ids hold the cloud's own ids, and which nobody has ever sent a Refresh."""
-    with Renamed.play(make_stage) as scene:
+    with Renamed.play(make_stage, "verda://{instance_id}") as scene:
+        yield scene
+
+
+@pytest.fixture(scope="session")
+def relabelled(make_stage: Callable[..., Stage]) -> Iterator[Renamed]:
+    """A provider whose provider ids are what the operator's distribution of Kubernetes makes of host names."""
+    with Renamed.play(make_stage, "k3s://{group}/{hostname}.internal") as scene:
         yield scene
 
 

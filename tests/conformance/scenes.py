@@ -138,15 +138,15 @@ class Hanging:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renamed:
-    """Provider ids are `verda://<the cloud's id>`; each generation has an empty group `gpu-for-…`."""
+    """Provider ids have another form than the usual one; each generation has an empty group `gpu-for-…`."""
 
     stage: Stage
 
     @classmethod
     @contextmanager
-    def play(cls, make_stage: MakeStage) -> Iterator[Self]:
+    def play(cls, make_stage: MakeStage, template: str) -> Iterator[Self]:
         """Just started."""
-        with make_stage(groups_for_each("gpu"), provider_id_template="verda://{instance_id}") as stage:
+        with make_stage(groups_for_each("gpu"), provider_id_template=template) as stage:
             yield cls(stage=stage)
 
 

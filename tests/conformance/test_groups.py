@@ -8,7 +8,7 @@ import pytest
 from .autoscaler import FAKE_NODE, RUNNING, Autoscaler, refused
 from .cloud import BROKEN, Cloud
 from .provider import Stage
-from .scenes import Blackout, failed, grow, hold_slots
+from .scenes import Blackout, Renamed, failed, grow, hold_slots
 from .service import Lease, Service
 from .settings import GPU_LABEL, KINDS, name_for, shared_groups
 from .until import until
@@ -73,6 +73,23 @@ def test_013_a_running_machine_is_answered_with_its_group(ca: Autoscaler, lease:
     grow(ca, group, 1)
     (machine,) = cloud.alive(group)
     assert ca.group_of(ca.node(f"verda://{machine['hostname']}", machine["hostname"])).id == group
+
+
+def test_013_a_provider_id_of_any_configured_form_is_ours(
+    relabelled: Renamed, visit: Callable[[str], Autoscaler], generation: str
+) -> None:
+    """Statement 13: whatever the operator's `provider_id_template` says, real and fake nodes are known by it."""
+    ca, group = visit(relabelled.stage.address), name_for("gpu", generation)
+    (instance_id,) = grow(ca, group, 1)
+    (machine,) = relabelled.stage.cloud.alive(group)
+    assert instance_id == f"k3s://{group}/{machine['hostname']}.internal"
+    for node in (ca.node(instance_id, machine["hostname"]), ca.fake(instance_id), ca.node(name=machine["hostname"])):
+        assert ca.group_of(node).id == group
+    assert not ca.group_of(ca.node(f"k3s://{machine['hostname']}", machine["hostname"])).id
+    ca.delete(group, [ca.fake(instance_id)])
+    assert ca.target(group) == 0
+    until("the machine is gone", lambda: not relabelled.stage.cloud.alive(group))
+    ca.delete(group, [ca.fake(instance_id)])
 
 
 @pytest.mark.parametrize("provider_id", FOREIGN, ids=lambda text: repr(text[:16]))

@@ -51,6 +51,28 @@ def test_a_node_claims_to_be(provider_id: str, node_name: str, key: str | None) 
     assert node_key(provider_id, node_name) == key
 
 
+@pytest.mark.parametrize(
+    ("template", "provider_id", "key"),
+    [
+        ("k3s://{hostname}", "k3s://gpu-7k2m4q9x", NAME),
+        ("k3s://{hostname}", "K3S:///GPU-7K2M4Q9X", NAME),
+        ("k3s://{hostname}", "verda://gpu-7k2m4q9x", None),
+        ("k3s://{hostname}", "k3s://", None),
+        ("k3s://{hostname}", f"k3s://{TEN_KB}", None),
+        ("verda://{instance_id}", f"verda://{UUID}", UUID),
+        ("verda://{instance_id}", f"verda://pending/{NAME}", None),
+        ("x://{location}/{group}/{hostname}.internal", f"x://FIN-01/gpu/{NAME}.internal", NAME),
+        ("x://{location}/{group}/{hostname}.internal", f"x://FIN-01/gpu/{NAME}-internal", None),
+        ("x://{hostname}/{instance_id}", f"x://{NAME}/{UUID}", NAME),
+        ("x://{hostname}/{hostname}", f"x://{NAME}/{NAME}", NAME),
+        ("x://{hostname}/{hostname}", f"x://{NAME}/other", None),
+    ],
+)
+def test_a_provider_id_is_read_as_the_template_spells_it(template: str, provider_id: str, key: str | None) -> None:
+    """Operators whose distribution sets provider ids of its own configure that form, scheme and all."""
+    assert ProviderIdTemplate(template).key(provider_id) == key
+
+
 def test_the_provider_id_decides_even_if_the_name_is_ours() -> None:
     """A foreign node that happens to be called like one of ours is foreign."""
     assert node_key("aws:///eu-1a/i-0", NAME) is None
