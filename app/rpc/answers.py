@@ -1,56 +1,64 @@
 """Answers that are costly to build and change seldom, kept until what they are made of changes."""
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from app.domain.books import Books, Members
 from app.domain.gpu import gpu_type
 from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.nodegroup.state import NodeGroup
-from app.domain.offering import Contract, InstanceType
+from app.domain.offering import Contract
 from app.domain.template import TemplateNode, build_template, gpu_count, gpu_label_of
 from app.rpc.gen import externalgrpc_pb2 as pb
 from app.rpc.generation import template_response
 from app.rpc.kubernetes_codec import encode_node
 from app.rpc.mapping import instance_message
 
-K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Kept(Generic[K, V]):
-    """One value a key, made again when its source is another object than last time."""
+class Kept(Generic[V]):
+    """One value a group, made again when what it is made of are other objects than last time."""
 
     def __init__(self) -> None:
-        self._kept: dict[K, tuple[object, V]] = {}
+        self._kept: dict[str, tuple[tuple[object, ...], V]] = {}
         self._lock = threading.Lock()
 
-    def get(self, key: K, source: object, make: Callable[[], V]) -> V:
-        """The value made from `source`; equal work may be done twice at once, never wrongly."""
+    def get(self, group: str, sources: tuple[object, ...], make: Callable[[], V]) -> V:
+        """The value made from `sources`; equal work may be done twice at once, never wrongly."""
         with self._lock:
-            known = self._kept.get(key)
-        if known is not None and known[0] is source:
+            known = self._kept.get(group)
+        if known is not None and all(now is then for now, then in zip(sources, known[0], strict=True)):
             return known[1]
         value = make()
         with self._lock:
-            self._kept[key] = (source, value)
+            self._kept[group] = (sources, value)
         return value
+
+    def __len__(self) -> int:
+        """How many values are kept."""
+        return len(self._kept)
 
 
 class Answers:
     """Prepared answers per node group."""
 
     def __init__(self) -> None:
-        self._nodes: Kept[str, pb.NodeGroupNodesResponse] = Kept()
-        self._templates: Kept[tuple[str, InstanceType], TemplateNode] = Kept()
-        self._template_responses: Kept[tuple[str, InstanceType], pb.NodeGroupTemplateNodeInfoResponse] = Kept()
+        self._nodes: Kept[pb.NodeGroupNodesResponse] = Kept()
+        self._templates: Kept[TemplateNode] = Kept()
+        self._template_responses: Kept[pb.NodeGroupTemplateNodeInfoResponse] = Kept()
+
+    @property
+    def kept(self) -> int:
+        """How many answers are kept."""
+        return len(self._nodes) + len(self._templates) + len(self._template_responses)
 
     def nodes(self, group: str, members: Members) -> pb.NodeGroupNodesResponse:
         """Every listed instance of a group, oldest first."""
         return self._nodes.get(
             group,
-            members,
+            (members,),
             lambda: pb.NodeGroupNodesResponse(instances=[instance_message(item) for item in members.listed]),
         )
 
@@ -58,14 +66,14 @@ class Answers:
         """The node that the group's next machine would become."""
         kind = books.cloud.catalogue[group.spec.instance_type]
         return self._templates.get(
-            (group.name, kind), group.spec, lambda: build_template(group.spec, kind, next_contract(group.spec))
+            group.name, (group.spec, kind), lambda: build_template(group.spec, kind, next_contract(group.spec))
         )
 
     def template_response(self, group: NodeGroup, books: Books) -> pb.NodeGroupTemplateNodeInfoResponse:
         """The template where every generation of the protocol looks for it."""
         kind = books.cloud.catalogue[group.spec.instance_type]
         return self._template_responses.get(
-            (group.name, kind), group.spec, lambda: template_response(encode_node(self.template(group, books)))
+            group.name, (group.spec, kind), lambda: template_response(encode_node(self.template(group, books)))
         )
 
 

@@ -1,0 +1,67 @@
+from dataclasses import replace
+from decimal import Decimal
+
+from rpds import HashTrieMap
+
+from app.domain.books import Books
+from app.domain.cloud import CloudView
+from app.domain.nodegroup.spec import NodeGroupSpec
+from app.domain.nodegroup.state import NodeGroup
+from app.domain.offering import InstanceType
+from app.rpc.answers import Answers
+
+KIND = InstanceType(
+    name="1A100.22V",
+    cpus=22,
+    memory_gb=Decimal(120),
+    gpus=1,
+    gpu_memory_gb=Decimal(80),
+    gpu_name="A100 SXM4 80GB",
+    model="A100 80GB",
+    manufacturer="NVIDIA",
+    storage_gb=None,
+    on_demand_price=Decimal("1.29"),
+    spot_price=None,
+    currency="usd",
+)
+SPEC = NodeGroupSpec(
+    name="gpu", min_size=0, max_size=4, instance_type=KIND.name, image="ubuntu-24.04", locations=("FIN-01",)
+)
+GPU = NodeGroup(name="gpu", spec=SPEC, ordinal=1)
+
+
+def selling(kind: InstanceType) -> Books:
+    """Books with one group, whose instance type the catalogue has."""
+    return replace(Books().with_group(GPU), cloud=CloudView(catalogue=HashTrieMap({kind.name: kind})))
+
+
+def costing(price: Decimal) -> InstanceType:
+    """The same machine at another price."""
+    return KIND.model_copy(update={"on_demand_price": price})
+
+
+def test_the_same_answer_is_not_built_twice() -> None:
+    """The autoscaler asks for templates every ten seconds; nothing has changed most of the time."""
+    answers, books = Answers(), selling(KIND)
+    first = answers.template_response(GPU, books)
+    assert answers.template_response(GPU, replace(books, position=7)) is first
+    assert answers.template(GPU, books) is answers.template(GPU, books)
+
+
+def test_another_machine_or_another_group_is_another_answer() -> None:
+    """What an answer was made of decides whether it is still right."""
+    answers = Answers()
+    first = answers.template_response(GPU, selling(KIND))
+    larger = KIND.model_copy(update={"cpus": 44})
+    second = answers.template_response(GPU, selling(larger))
+    labelled = replace(GPU, spec=SPEC.model_copy(update={"labels": {"example.com/pool": "a"}}))
+    assert second != first
+    assert answers.template_response(labelled, selling(larger)) != second
+
+
+def test_answers_that_are_out_of_date_are_forgotten() -> None:
+    """Prices move for ever, and each change is another entry of the catalogue."""
+    answers = Answers()
+    for cents in range(100):
+        answers.template_response(GPU, selling(costing(Decimal(cents))))
+    assert answers.kept == 2
