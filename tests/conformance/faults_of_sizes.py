@@ -171,7 +171,7 @@ FAULTS = (
     fault(
         "as-many-as-fit",
         "growth is cut down to the maximum",
-        "26 28",
+        "26",
         handler("NodeGroupIncreaseSize", _as_many_as_fit),
     ),
     fault("no-maximum", "groups grow beyond their maximum", "26 28", decider("increase_size", _without_maximum)),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 from tests.protocol.clients import GENERATIONS, Client
@@ -199,6 +200,7 @@ class Revived:
                     hold_slots(stage, autoscalers["E"], plug, 2)
                 for letter, ca in autoscalers.items():
                     ca.increase(name_for("small", letter), 3)
+                    until("three wishes are listed", partial(_are_listed, ca, name_for("small", letter), 3))
                     kept[letter] = Kept(
                         wishes=ca.live(name_for("small", letter)),
                         pair=pairs[letter],
@@ -214,6 +216,10 @@ class Revived:
             restart(stage, autoscalers)
             stage.cloud.clear()
             yield cls(stage=stage, kept=kept, templates=templates, label=label)
+
+
+def _are_listed(ca: Autoscaler, group: str, count: int) -> bool:
+    return len(ca.live(group)) == count
 
 
 def _refused(stage: Stage, ca: Autoscaler, group: str) -> int:
