@@ -21,7 +21,7 @@ from app.domain.instance.events import (
     InstanceRequested,
 )
 from app.errors import StoreUnavailable
-from app.reconcile.scheduler import Scheduled, Scheduler
+from app.reconcile.scheduler import Runner, Scheduled, Scheduler
 
 SELDOM = timedelta(hours=1)
 LONGEST_S = 10.0
@@ -178,6 +178,31 @@ def test_no_wake_is_ever_lost_and_no_job_runs_twice_at_once(plant: Plant) -> Non
         written = number
         plant.scheduler.wake("provision")
     _until(lambda: seen[-1] == 299)
+    assert plant.job.most_at_once == 1
+
+
+class Lingering(Runner):
+    """A runner that is done and has not returned yet: the moment in which a wake meets nobody."""
+
+    linger_s = 0.3
+
+    def __call__(self) -> None:
+        """Run, then take a moment."""
+        super().__call__()
+        self.is_lingering.set()
+        threading.Event().wait(self.linger_s)
+
+    is_lingering = threading.Event()
+
+
+def test_a_wake_in_the_moment_in_which_a_run_ends_is_not_lost(plant: Plant) -> None:
+    """The run under way has looked for the last time, and a second one may not begin beside it: it begins after it."""
+    runner = Lingering(plant.job, SystemClock(), lambda *_: None)
+    plant.scheduler.runners["provision"] = runner
+    plant.start()
+    assert runner.is_lingering.wait(LONGEST_S)
+    plant.scheduler.wake("provision")
+    plant.job.wait_for_runs(2)
     assert plant.job.most_at_once == 1
 
 
