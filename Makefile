@@ -45,7 +45,7 @@ format: $(STAMP)
 
 # The virtual path mapping makes protoc write `from app.rpc.gen import ...`, so the output needs no patching.
 proto: $(STAMP)
-	$(BIN)/python -m grpc_tools.protoc -Iapp/rpc/gen=proto --python_out=. --pyi_out=. --grpc_python_out=. proto/externalgrpc.proto proto/kubernetes.proto
+	$(BIN)/python -m grpc_tools.protoc -Iapp/rpc/gen=proto --python_out=. --pyi_out=. --grpc_python_out=. proto/expander.proto proto/externalgrpc.proto proto/kubernetes.proto
 
 proto-check: proto
 	@git diff --exit-code --stat -- app/rpc/gen || (echo 'app/rpc/gen differs from proto/: run `make proto` and commit' >&2; exit 1)

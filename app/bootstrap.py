@@ -33,6 +33,7 @@ from app.reconcile.jobs.provision import Provision
 from app.reconcile.jobs.terminate import Terminate
 from app.reconcile.jobs.upkeep import Catalog, Deadlines, Housekeeping
 from app.reconcile.scheduler import Scheduled, Scheduler
+from app.rpc import expander as grpc_expander
 from app.rpc.server import RpcServer, build_server
 from app.rpc.tls import TlsFiles
 from app.simulator.config import SimulatorConfig
@@ -116,6 +117,7 @@ class App:
             undo.callback(self.ledger.close)
             self.rpc = self._build_rpc()
             undo.callback(self.rpc.server.stop, None)
+            self._expander = self._build_expander()
             self._executor = ThreadPoolExecutor(self._config.verda.parallel_creates, thread_name_prefix="create")
             self.scheduler = self._build_scheduler()
             self.web = self._build_web()
@@ -179,6 +181,13 @@ class App:
             tls=self._tls_files(),
         )
 
+    def _build_expander(self) -> grpc_expander.ExpanderServer | None:
+        expander = self._config.expander
+        if expander is None:
+            return None
+        files = grpc_expander.ServerFiles(cert=expander.cert, key=expander.key)
+        return grpc_expander.build_expander(self.ledger, self._clock, str(expander.listen), files)
+
     def _tls_files(self) -> TlsFiles | None:
         tls = self._config.tls
         if tls is None:
@@ -241,6 +250,8 @@ class App:
         """Answer RPCs and pages, run the jobs."""
         self.web.start()
         self.rpc.start()
+        if self._expander is not None:
+            self._expander.start()
         self.scheduler.start()
         _log.info("started", backend=self.backend, grpc=str(self._config.listen), position=self.ledger.head.position)
 
@@ -252,6 +263,8 @@ class App:
         _log.info("stopping", creates_in_flight=self.provision.in_flight)
         self.scheduler.stop()
         self.rpc.stop(_RPC_GRACE_S)
+        if self._expander is not None:
+            self._expander.stop(0)
         self._executor.shutdown(wait=False, cancel_futures=True)
         self.provision.wait_idle(_CREATE_GRACE_S)
         self.ledger.close()

@@ -125,6 +125,14 @@ class Kubernetes(f.Section):
     ca_hash: f.Text | None = Field(default=None, description="Older key without effect.")
 
 
+class Expander(f.Section):
+    """The service behind the autoscaler's --expander=grpc, on a port of its own: all keys or no section."""
+
+    listen: f.ListenAddress = Field(description="Address of the expander's port, which always speaks TLS.")
+    cert: f.FilePath = Field(description="Certificate chain that the autoscaler checks, PEM.")
+    key: f.FilePath = Field(description="Its private key, PEM.")
+
+
 class StartupScriptServer(f.Section):
     """A server from which machines fetch their startup script."""
 
@@ -193,6 +201,9 @@ class Config(f.Section):
     backup: Backup = Field(default_factory=Backup, description="Copies of the database.")
     logging: Logging = Field(default_factory=Logging, description="What the process says of itself.")
     kubernetes: Kubernetes = Field(default_factory=Kubernetes, description="Work on the cluster's own objects.")
+    expander: Expander | None = Field(
+        default=None, description="The service that chooses among scale-up options by live prices and stock."
+    )
     startup_script_server: StartupScriptServer = Field(
         default_factory=StartupScriptServer, description="A server for startup scripts."
     )

@@ -1,0 +1,24 @@
+"""Pages that are made from code are what the code says today."""
+
+from pathlib import Path
+
+from app.cli.catalogue_page import page
+from app.domain.instance.events import FailureCode
+from app.simulator.config import SimulatorConfig
+from app.simulator.inprocess import InProcessCloud
+from app.simulator.world import World
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def test_page_of_instance_types_is_what_the_templates_say() -> None:
+    """`python -m app.cli.catalogue_page > docs/instance-types.md` makes it anew."""
+    kinds = InProcessCloud(World(SimulatorConfig())).instance_types()
+    assert len(kinds) == 55
+    assert (DOCS / "instance-types.md").read_text() == page(kinds)
+
+
+def test_every_failure_code_is_explained() -> None:
+    """An operator looks up what the autoscaler shows."""
+    text = (DOCS / "autoscaler.md").read_text()
+    assert [code for code in FailureCode if f"`{code}`" not in text] == []
