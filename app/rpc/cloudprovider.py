@@ -1,7 +1,5 @@
 """The 15 RPCs: translate, ask the books or the ledger, translate. No handler calls the cloud or waits for a machine."""
 
-import contextlib
-
 import grpc
 
 from app.clock import Ids
@@ -11,7 +9,7 @@ from app.domain.instance.commands import LearnProviderId
 from app.domain.instance.state import Instance
 from app.domain.nodegroup.commands import DecreaseTargetSize, DeleteNodes, IncreaseSize
 from app.domain.nodegroup.decide import served_group
-from app.errors import InvalidRequest, StoreError
+from app.errors import InvalidRequest
 from app.ledger.ledger import Ledger
 from app.rpc.answers import Answers, available_gpu_types
 from app.rpc.gen import externalgrpc_pb2 as pb
@@ -20,6 +18,7 @@ from app.rpc.generation import encode_options
 from app.rpc.interceptors import current_call
 from app.rpc.mapping import node_group_message
 from app.rpc.prices import price_of_node, price_of_pod
+from app.rpc.spellings import Spellings
 
 _FAKE_NODE = "k8s.io/cluster-autoscaler/fake-node-reason"
 """The autoscaler marks its stand-ins for machines that never registered with this annotation."""
@@ -33,6 +32,11 @@ class CloudProvider(CloudProviderServicer):
         self._ids = ids
         self._gpu_label = gpu_label
         self._answers = Answers()
+        self._spellings = Spellings(ledger)
+
+    def close(self) -> None:
+        """Write nothing more; for when no RPC is answered any longer."""
+        self._spellings.close()
 
     @property
     def _books(self) -> Books:
@@ -58,13 +62,12 @@ class CloudProvider(CloudProviderServicer):
         return pb.NodeGroupForNodeResponse(nodeGroup=node_group_message(group, books))
 
     def _learn(self, node: pb.ExternalGrpcNode, instance: Instance) -> None:
-        """A real node shows how Kubernetes spells the provider id; failing to write that down is no error here."""
+        """A real node shows how Kubernetes spells the provider id; it is written down without waiting for the disk."""
         is_news = node.providerID not in {"", instance.provider_id} and not instance.provider_id_learned
         if not is_news or _FAKE_NODE in node.annotations or node.providerID.endswith("://"):
             return
-        with contextlib.suppress(StoreError):
-            command = LearnProviderId(instance=instance.name, provider_id=node.providerID)
-            self._ledger.execute(command, current_call().cause)
+        command = LearnProviderId(instance=instance.name, provider_id=node.providerID)
+        self._spellings.learn(command, current_call().cause)
 
     def NodeGroupTargetSize(
         self, request: pb.NodeGroupTargetSizeRequest, context: grpc.ServicerContext

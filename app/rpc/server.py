@@ -37,6 +37,7 @@ class RpcServer:
     """A gRPC server and its health service."""
 
     server: grpc.Server
+    provider: CloudProvider
     health: health.HealthServicer
     ledger: Ledger
     port: int
@@ -57,6 +58,7 @@ class RpcServer:
         """Say NOT_SERVING, take no more calls, wait for those under way."""
         self.health.enter_graceful_shutdown()
         self.server.stop(grace_s).wait(grace_s + 1)
+        self.provider.close()
 
 
 def build_server(
@@ -100,4 +102,4 @@ def build_server(
             port = server.add_secure_port(address, certificates.credentials())
     except RuntimeError as error:
         raise ListenError(f"cannot listen on {address}: is another process using the port?") from error
-    return RpcServer(server=server, health=servicer, ledger=ledger, port=port)
+    return RpcServer(server=server, provider=provider, health=servicer, ledger=ledger, port=port)

@@ -5,10 +5,12 @@ import re
 import secrets
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -96,6 +98,17 @@ class Provider:
             self._process.wait(15)
         except subprocess.TimeoutExpired:
             self.kill()
+
+    @contextmanager
+    def database_locked(self) -> Iterator[None]:
+        """Nobody can write the database while the block lasts: somebody's shell holds its lock."""
+        shell = sqlite3.connect(self.directory / "provider.db", isolation_level=None)
+        try:
+            shell.execute("BEGIN IMMEDIATE")
+            yield
+            shell.execute("ROLLBACK")
+        finally:
+            shell.close()
 
     def metrics(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples that carry these labels."""

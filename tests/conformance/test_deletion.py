@@ -267,6 +267,18 @@ def test_054_a_deleted_slot_is_never_filled_again(ca: Autoscaler, lease: Lease, 
     assert len(cloud.alive(group)) == 2
 
 
+def test_054_nothing_comes_in_the_place_of_what_was_deleted(ca: Autoscaler, lease: Lease, cloud: Cloud) -> None:
+    """Statement 54, F05: keeping a number of machines is the autoscaler's business."""
+    group = lease("base")
+    first, second = grow(ca, group, 2)
+    ca.delete(group, [ca.real(first)])
+    until("the machine is gone", lambda: ca.states(group) == {second: RUNNING})
+    listings = cloud.listings()
+    until("the machines were listed twice", lambda: cloud.listings() > listings + 1)
+    assert ca.sizes(group) == (1, {second: RUNNING})
+    assert len(cloud.alive(group)) == 1
+
+
 def test_054_a_deletion_goes_on_after_a_restart(
     revived: Revived, visit: Callable[[str], Autoscaler], generation: str
 ) -> None:

@@ -14,14 +14,17 @@ from tests.protocol.clients import Client
 
 from .autoscaler import METHODS, OPTIONAL, Autoscaler, refused
 from .cloud import Cloud
+from .provider import Stage
 from .scenes import Hanging, Renamed, Revived, grow, thousand
 from .scenes_with_tls import Secured
 from .service import Lease, Service
 from .settings import GPU_LABEL, name_for
+from .until import until
 from .wire import with_unknown_fields
 
 OK = grpc.StatusCode.OK
 MIB = 1024 * 1024
+WRITES = {"NodeGroupIncreaseSize", "NodeGroupDecreaseTargetSize", "NodeGroupDeleteNodes"}
 
 
 def test_001_the_fifteen_methods_are_there_and_no_other(ca: Autoscaler, service: Service, lease: Lease) -> None:
@@ -58,6 +61,22 @@ def test_002_a_cloud_in_trouble_delays_no_answer(
     assert len(took) == 3 + 15 * 6 + 3
     assert sorted(took)[-2] < 1.0
     assert max(took) < 5.0
+
+
+def test_002_a_database_that_cannot_be_written_delays_no_reading(
+    ca: Autoscaler, lease: Lease, stage: Stage, cloud: Cloud
+) -> None:
+    """Statement 2, F55: not even that of a node whose spelling of the provider id is to be written down."""
+    group = lease("gpu")
+    (instance_id,) = grow(ca, group, 1)
+    shown = instance_id.replace("verda://", "verda:///")
+    node = ca.node(shown, cloud.machine(instance_id)["hostname"])
+    calls = {method: request for method, request in ca.harmless(group).items() if method not in WRITES}
+    calls["NodeGroupForNode"] = ca.request("NodeGroupForNode", node=node).SerializeToString()
+    with stage.provider.database_locked():
+        for method, request in calls.items():
+            ca.raw(method, request, timeout=1.0)
+    until("the spelling is written down", lambda: ca.group_of(node).id == group and ca.live(group) == [shown])
 
 
 def test_003_everything_is_answered_before_the_first_refresh(

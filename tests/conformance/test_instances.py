@@ -70,7 +70,7 @@ def test_035_the_spelling_of_a_real_node_is_taken_over(
     machine = cloud.machine(instance_id)
     shown = spelling.format_map(machine)
     assert ca.group_of(ca.node(shown, machine["hostname"])).id == group
-    assert ca.live(group) == [shown]
+    until("the node's spelling is listed", lambda: ca.live(group) == [shown])
     assert ca.group_of(ca.fake(instance_id)).id == group
     ca.delete(group, [ca.real(shown)])
     assert ca.target(group) == 0
