@@ -1,0 +1,160 @@
+"""The simulated cloud as the provider meets it: calls take their time, and everything it says is remembered."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from app.cloud.port import Deletion, DeletionAnswer
+from app.domain.instance.lifecycle import Phase, phase_of
+from app.domain.machine import Machine, Order
+from app.errors import CloudError, OutcomeUnknown
+from app.simulator.inprocess import Call, InProcessCloud, Moment
+from app.simulator.world import World
+from tests.simulation.agenda import Agenda
+from tests.simulation.chance import Chance
+from tests.simulation.effects import Effects
+
+
+@dataclass(slots=True, kw_only=True)
+class OrderStory:
+    """What became of the create calls for one host name."""
+
+    under_way: int = 0
+    doubtful_since_ms: int | None = None
+    lists_without_it: int = 0
+    was_found: bool = False
+
+    def begin(self) -> None:
+        """A call leaves."""
+        self.under_way += 1
+        self.doubtful_since_ms, self.was_found = None, False
+
+    def find(self) -> None:
+        """A machine of this name is listed for the first time: that is what became of the order."""
+        self.doubtful_since_ms, self.was_found = None, True
+
+    def doubt(self, now_ms: int) -> None:
+        """The call ended, and its outcome is unknown if no listing has shown it meanwhile."""
+        self.doubtful_since_ms = None if self.was_found else now_ms
+        self.lists_without_it = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Known:
+    """What the cloud has told the provider so far."""
+
+    orders: dict[str, OrderStory] = field(default_factory=dict)
+    absences: dict[str, int] = field(default_factory=dict)
+    last_word: dict[str, str | None] = field(default_factory=dict)
+    os_volumes: dict[str, str] = field(default_factory=dict)
+    failed_looks: set[str] = field(default_factory=set)
+    lists: int = 0
+
+    def order(self, hostname: str) -> OrderStory:
+        """The story of a host name."""
+        return self.orders.setdefault(hostname, OrderStory())
+
+    def saw_list(self, machines: Sequence[Machine]) -> None:
+        """A whole listing was answered."""
+        self.lists += 1
+        alive = {machine.instance_id for machine in machines if phase_of(machine.status) is not Phase.ENDED}
+        hostnames = {machine.hostname for machine in machines}
+        for instance_id in self.absences:
+            self.absences[instance_id] = 0 if instance_id in alive else self.absences[instance_id] + 1
+        for machine in machines:
+            if machine.instance_id not in self.absences and machine.hostname in self.orders:
+                self.orders[machine.hostname].find()
+            self.absences.setdefault(machine.instance_id, 0)
+            self._saw(machine)
+        for hostname, story in self.orders.items():
+            story.lists_without_it = 0 if hostname in hostnames else story.lists_without_it + 1
+
+    def saw_one(self, instance_id: str, machine: Machine | None) -> None:
+        """A look-up was answered."""
+        self.absences.setdefault(instance_id, 0)
+        self.last_word[instance_id] = None if machine is None else machine.status
+        if machine is None:
+            self.failed_looks.add(instance_id)
+        else:
+            self._saw(machine)
+
+    def _saw(self, machine: Machine) -> None:
+        self.last_word[machine.instance_id] = machine.status
+        if machine.os_volume_id is not None:
+            self.os_volumes[machine.instance_id] = machine.os_volume_id
+
+
+class Watch:
+    """What is told of calls before they are made; the stage puts its invariants here."""
+
+    def ordering(self, order: Order) -> None:
+        """A create call is about to be made."""
+
+    def deleting(self, deletions: Sequence[Deletion]) -> None:
+        """Delete calls are about to be made."""
+
+
+class MoodyCloud(InProcessCloud):
+    """The cloud port on the world, with latency by chance, a place to die around every call, and a memory."""
+
+    def __init__(self, world: World, agenda: Agenda, chance: Chance, effects: Effects) -> None:
+        super().__init__(world, hook=self._around)
+        self.known = Known()
+        self.watch = Watch()
+        self._agenda = agenda
+        self._chance = chance
+        self._effects = effects
+
+    def _around(self, call: Call, moment: Moment) -> None:
+        self._effects.at(f"{'before' if moment is Moment.BEFORE else 'after'} the call {call.operation}")
+        latency = self._latency()
+        if latency:
+            self._agenda.hold(latency)
+
+    def _latency(self) -> float:
+        """Mostly none, now and then so long that much else happens meanwhile; never longer than the deadline."""
+        drawn = self._chance.random.random()
+        if drawn < 0.7:
+            return 0.0
+        return self._chance.random.uniform(0.1, 3.0) if drawn < 0.88 else self._chance.random.uniform(3.0, 14.0)
+
+    def list_instances(self) -> Sequence[Machine]:
+        """The listing, remembered."""
+        machines = super().list_instances()
+        self.known.saw_list(machines)
+        return machines
+
+    def get_instance(self, instance_id: str) -> Machine | None:
+        """The look-up, remembered."""
+        try:
+            machine = super().get_instance(instance_id)
+        except CloudError:
+            self.known.failed_looks.add(instance_id)
+            raise
+        self.known.saw_one(instance_id, machine)
+        return machine
+
+    def create_instance(self, order: Order) -> str:
+        """The order, watched from before it leaves until its answer is there."""
+        self.watch.ordering(order)
+        story = self.known.order(order.hostname)
+        story.begin()
+        try:
+            instance_id = super().create_instance(order)
+        except OutcomeUnknown:
+            story.doubt(self._agenda.now_ms)
+            raise
+        except CloudError:
+            raise
+        except BaseException:
+            story.doubt(self._agenda.now_ms)  # the process dies with the call under way
+            raise
+        else:
+            self.known.absences.setdefault(instance_id, 0)
+            return instance_id
+        finally:
+            story.under_way -= 1
+
+    def delete_instances(self, deletions: Sequence[Deletion]) -> Sequence[DeletionAnswer]:
+        """The deletions, watched."""
+        self.watch.deleting(deletions)
+        return super().delete_instances(deletions)

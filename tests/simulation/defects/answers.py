@@ -1,0 +1,99 @@
+"""Defects in what the autoscaler is told, and when."""
+
+from typing import Any
+
+from app.domain.decide import Command
+from app.domain.envelope import Cause
+from app.domain.instance.lifecycle import InstanceState
+from app.domain.instance.state import Instance
+from app.errors import InvalidRequest
+from app.ledger.ledger import Ledger
+from app.rpc import answers, interceptors
+from app.rpc.cloudprovider import CloudProvider
+from app.rpc.gen import externalgrpc_pb2 as pb
+from app.rpc.interceptors import Edge
+from app.rpc.mapping import instance_message
+from tests.simulation.defects import Change, Defect
+
+_execute = Ledger.execute
+
+
+def _error_beside_any_state(instance: Instance) -> pb.Instance:
+    message = instance_message(instance)
+    if instance.error_class is not None:
+        message.status.errorInfo.errorCode = str(instance.error_code)
+        message.status.errorInfo.instanceErrorClass = int(instance.error_class)
+    return message
+
+
+def _no_errors(instance: Instance) -> pb.Instance:
+    message = instance_message(instance)
+    message.status.ClearField("errorInfo")
+    return message
+
+
+def _stateless(instance: Instance) -> pb.Instance:
+    message = instance_message(instance)
+    if instance.state is InstanceState.STOPPED:
+        message.status.instanceState = pb.InstanceStatus.unspecified
+    return message
+
+
+def _admit_all(self: Edge, call: Any, began: float) -> None:
+    """Nobody's deadline is looked at, and the gate stands open."""
+    del self, call, began
+
+
+def _no_deadline(self: Ledger, command: Command, cause: Cause, not_after: float | None = None) -> Any:
+    del not_after
+    return _execute(self, command, cause)
+
+
+def _nodes_of_known_groups_only(self: CloudProvider, request: Any, context: Any) -> Any:
+    """A group whose instances have failed cannot be read."""
+    del context
+    books = self._books
+    if any(one.state is InstanceState.FAILED for one in books.members(request.id).listed):
+        raise InvalidRequest("the group has failed instances")
+    return self._answers.nodes(request.id, books.members(request.id))
+
+
+def _answer(new: Any) -> list[Change]:
+    return [Change(holder=answers, name="instance_message", new=new)]
+
+
+ANSWERS = (
+    Defect(
+        name="errors-beside-any-state",
+        words="running instances are listed with the error of an earlier attempt",
+        changes=lambda: _answer(_error_beside_any_state),
+    ),
+    Defect(
+        name="silent-failures",
+        words="failed instances are listed without their error",
+        changes=lambda: _answer(_no_errors),
+    ),
+    Defect(
+        name="stateless-instances",
+        words="switched-off instances are listed without a state",
+        changes=lambda: _answer(_stateless),
+    ),
+    Defect(
+        name="one-group-fails",
+        words="a group with failed instances cannot be read",
+        changes=lambda: [Change(holder=CloudProvider, name="NodeGroupNodes", new=_nodes_of_known_groups_only)],
+    ),
+    Defect(
+        name="answer-at-once",
+        words="calls are answered before the first listing, and after their deadline",
+        changes=lambda: [
+            Change(holder=Edge, name="_admit", new=_admit_all),
+            Change(holder=Ledger, name="execute", new=_no_deadline),
+        ],
+    ),
+    Defect(
+        name="blame-anybody",
+        words="what the autoscaler asks for is written down as somebody else's wish",
+        changes=lambda: [Change(holder=interceptors, name="ACTOR", new="somebody")],
+    ),
+)

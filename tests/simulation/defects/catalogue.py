@@ -1,0 +1,50 @@
+"""All defects, and which seed notices each."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tests.simulation.defects import Defect
+from tests.simulation.defects.answers import ANSWERS
+from tests.simulation.defects.books import BOOKS
+from tests.simulation.defects.deadlines import DEADLINES
+from tests.simulation.defects.deleting import DELETING
+from tests.simulation.defects.looking import LOOKING
+from tests.simulation.defects.orders import ORDERS
+from tests.simulation.run import Theatre, Verdict
+
+DEFECTS: Sequence[Defect] = (*ORDERS, *LOOKING, *DELETING, *DEADLINES, *BOOKS, *ANSWERS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catch:
+    """Whether and how a defect was noticed; `verdict` None if no story did."""
+
+    defect: Defect
+    verdict: Verdict | None
+    stories: int
+
+
+def chosen(names: Sequence[str]) -> Sequence[Defect]:
+    """The defects of these names, all of them if none is named. Raises: KeyError."""
+    by_name = {defect.name: defect for defect in DEFECTS}
+    return [by_name[name] for name in names] if names else DEFECTS
+
+
+def hunt(theatre: Theatre, defect: Defect, seeds: range, length: int) -> Catch:
+    """Run stories with a defect until one breaks an invariant."""
+    with defect.made():
+        for count, seed in enumerate(seeds, start=1):
+            verdict = theatre.run(seed, length)
+            if not verdict.holds:
+                return Catch(defect=defect, verdict=verdict, stories=count)
+    return Catch(defect=defect, verdict=None, stories=len(seeds))
+
+
+def table(catches: Sequence[Catch], say: Callable[[str], None]) -> None:
+    """Everything that was hunted, as a table in Markdown."""
+    say("| defect | what is wrong | noticed by seed | broken invariant |")
+    say("| --- | --- | --- | --- |")
+    for catch in catches:
+        found = catch.verdict
+        seed, invariant = (str(found.seed), f"`{found.invariant}`") if found else ("never", "")
+        say(f"| `{catch.defect.name}` | {catch.defect.words} | {seed} | {invariant} |")

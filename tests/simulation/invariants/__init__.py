@@ -1,0 +1,1 @@
+"""What must hold, each a small function whose name is the claim."""

@@ -1,0 +1,177 @@
+"""The stage: one world, one clock, one database, and one life of the provider after the other."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from app.clock import FakeClock, SeededIds
+from app.domain.books import Books
+from app.domain.envelope import Event, Recorded
+from app.errors import StoreError
+from app.ledger.serving import obstacles
+from app.simulator.records import InstanceRecord
+from app.simulator.world import World
+from app.store.store import Store
+from tests.simulation import setting
+from tests.simulation.agenda import Agenda
+from tests.simulation.chance import Chance
+from tests.simulation.cloud import MoodyCloud
+from tests.simulation.effects import Crash, Disk, Effects
+from tests.simulation.life import Life
+from tests.simulation.picture import Picture, take_picture
+from tests.simulation.rpc import PATIENCE_S, Rpc
+from tests.simulation.strands import Crew
+from tests.simulation.witness import Witness
+
+Facts = Sequence[Recorded[Event]]
+_RESTARTS = 20
+
+
+class Stage:
+    """Everything a story needs. Nothing here judges; `Inspector` does."""
+
+    def __init__(self, seed: int, directory: Path, template: Path, crew: Crew) -> None:
+        self.seed = seed
+        self.path = directory / "books.db"
+        shutil.copyfile(template, self.path)
+        self.clock = FakeClock()
+        self.chance = Chance(seed)
+        self.ids = SeededIds(seed)
+        self.agenda = Agenda(self.clock, self.chance, crew)
+        self.effects = Effects()
+        self.disk = Disk()
+        self.world = World(setting.world_config(seed), self.clock)
+        self.cloud = MoodyCloud(self.world, self.agenda, self.chance, self.effects)
+        self.witness = Witness()
+        self.listener: Callable[[Facts], None] = lambda _: None
+        self.configuration = 0
+        self.clock_slack_s = 0.0
+        self.lives = 0
+        self._looks = SeededIds(-1)
+        self._after_crash_s = 0.0
+        self._life: Life | None = None
+        self._pictured: tuple[Books, Picture] | None = None
+
+    @property
+    def life(self) -> Life:
+        """The process that lives now."""
+        assert self._life is not None
+        return self._life
+
+    @property
+    def books(self) -> Books:
+        """The books of the living process."""
+        return self.life.ledger.books
+
+    @property
+    def is_serving(self) -> bool:
+        """RPCs are answered."""
+        return not obstacles(self.books)
+
+    @property
+    def machines(self) -> Sequence[InstanceRecord]:
+        """Machines that we ordered and that cost money now."""
+        return [item for item in self.world.state.instances.values() if is_billed(item) and not item.foreign]
+
+    def start(self) -> None:
+        """A process starts, and again if it dies at that."""
+        for _ in range(_RESTARTS):
+            life = Life(
+                path=self.path,
+                clock=self.clock,
+                ids=self.ids,
+                cloud=self.cloud,
+                agenda=self.agenda,
+                effects=self.effects,
+                disk=self.disk,
+            )
+            self._life = life
+            self.lives += 1
+            try:
+                life.start(setting.CONFIGURATIONS[self.configuration], self._on_recorded)
+            except (Crash, StoreError):
+                life.die()
+            else:
+                self._looking = Rpc(life.ledger, self.clock, self._looks)
+                return
+        raise AssertionError("the provider does not start")
+
+    def _on_recorded(self, recorded: Facts) -> None:
+        missed = recorded[0].position - self.witness.position - 1
+        if missed > 0:  # committed by a process that died before it could tell
+            found = Store.events_after(self.life.store, self.witness.position)
+            self.listener(found[:missed])
+        self.listener(recorded)
+
+    def crash(self, down_s: float = 0.0) -> None:
+        """The process is killed, nothing runs for a while, another one starts."""
+        self.life.die()
+        self._be_down(down_s)
+        self.start()
+
+    def restart(self, configuration: int, down_s: float) -> None:
+        """The process is stopped as it should be, and another one starts, perhaps with another configuration."""
+        self.life.stop()
+        self.configuration = configuration
+        self._be_down(down_s)
+        self.start()
+
+    def _be_down(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        self.world.catch_up()
+
+    def arm(self, after: int, down_s: float) -> None:
+        """Let the process die at the effect after so many others, and stay down so long."""
+        self._after_crash_s = down_s
+        self.effects.arm(after)
+
+    def set_wall_clock(self, by_s: float) -> None:
+        """The wall clock is wrong by so much more; what is measured by it may be wrong by as much."""
+        self.clock.step_wall(timedelta(seconds=by_s))
+        self.clock_slack_s += abs(by_s)
+
+    def pass_time(self, seconds: float) -> None:
+        """Time goes by, whatever happens in it."""
+        end_ms = self.agenda.now_ms + round(seconds * 1000)
+        while (left_ms := end_ms - self.agenda.now_ms) > 0:
+            try:
+                self.agenda.pass_time(left_ms / 1000)
+            except Crash:
+                self.crash(self._after_crash_s)
+
+    def ask(self, method: str, request: Any, patience_s: float = PATIENCE_S) -> Any:
+        """The autoscaler asks; None if the process died before it could answer. Raises: Refused."""
+        try:
+            answer = self.life.rpc.call(method, request, patience_s)
+            self.effects.at("before an answer")
+        except Crash:
+            self.crash(self._after_crash_s)
+            return None
+        return answer
+
+    def look(self, method: str, request: Any) -> Any:
+        """Somebody looks, and nothing comes of it. Raises: Refused."""
+        return self._looking.call(method, request)
+
+    def picture(self) -> Picture:
+        """What the autoscaler sees now; nothing while RPCs are not answered."""
+        books = self.books
+        if self._pictured is None or self._pictured[0] is not books:
+            self._pictured = books, take_picture(self.look) if self.is_serving else Picture()
+        return self._pictured[1]
+
+
+def is_billed(item: InstanceRecord) -> bool:
+    """The machine costs money."""
+    return item.meter.stopped_ms is None
+
+
+def make_template(directory: Path) -> Path:
+    """A database without events, to begin every story with."""
+    path = directory / "template.db"
+    store = Store(path)
+    store.open("template", FakeClock().now())
+    store.close()
+    return path

@@ -1,0 +1,109 @@
+"""The witness: what was promised to the autoscaler and what the log has said, kept apart from the program's own books.
+
+Its own small fold is what invariants about single facts are held against, so a mistake in the program's fold cannot
+excuse itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from app.domain.envelope import Event, InstanceEvent, Recorded
+from app.domain.instance.events import (
+    CreateAttempted,
+    CreateFailed,
+    CreateOutcomeUnknown,
+    CreateRefused,
+    CreateRuledOut,
+    DeleteAttempted,
+    DeleteRequested,
+    InstanceAdopted,
+    InstanceCancelled,
+    InstanceCreated,
+    InstanceGone,
+    InstanceLost,
+    InstanceRequested,
+    InstanceStateObserved,
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Story:
+    """One instance as the log tells it, by the simplest reading there is."""
+
+    node_group: str
+    requested: bool = False
+    open_attempt: CreateAttempted | None = None
+    attempts: int = 0
+    unknown_at: datetime | None = None
+    machine: str | None = None
+    failed_at_ms: int | None = None
+    delete_requested: bool = False
+    delete_attempts: set[str] = field(default_factory=set)
+    closed: set[tuple[str, str]] = field(default_factory=set)
+    tried: tuple[str, str] | None = None
+    state: str = ""
+    ended: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Witness:
+    """Everything that was published, and everything that was promised."""
+
+    log: list[Recorded[Event]] = field(default_factory=list)
+    stories: dict[str, Story] = field(default_factory=dict)
+    promised: set[str] = field(default_factory=set)
+    released: set[str] = field(default_factory=set)
+    spelled: dict[str, str] = field(default_factory=dict)
+    learnt: set[str] = field(default_factory=set)
+
+    @property
+    def position(self) -> int:
+        """The last position of the log that was seen."""
+        return len(self.log)
+
+    def take(self, item: Recorded[Event], now_ms: int) -> None:
+        """One more fact."""
+        self.log.append(item)
+        event = item.event
+        if isinstance(event, InstanceEvent):
+            story = self.stories.setdefault(event.instance, Story(node_group=event.node_group))
+            _tell(story, event, item.recorded_at, now_ms)
+
+    def open_orders(self) -> Sequence[str]:
+        """Names of instances with a create call whose outcome is not in the log."""
+        return [name for name, story in self.stories.items() if story.open_attempt is not None]
+
+
+def _tell(story: Story, event: InstanceEvent, at: datetime, now_ms: int) -> None:  # noqa: PLR0912 - a fold
+    match event:
+        case InstanceRequested():
+            story.requested = True
+        case CreateAttempted():
+            story.open_attempt, story.unknown_at = event, None
+            story.attempts += 1
+            story.tried = (event.location, event.contract)
+        case CreateOutcomeUnknown():
+            story.unknown_at = at
+        case InstanceCreated():
+            story.machine, story.open_attempt, story.unknown_at = event.instance_id, None, None
+        case CreateRefused():
+            story.machine, story.open_attempt, story.unknown_at = None, None, None
+            if event.rung_closed and story.tried is not None:
+                story.closed.add(story.tried)
+        case CreateRuledOut():
+            story.open_attempt, story.unknown_at = None, None
+        case CreateFailed():
+            story.failed_at_ms = now_ms
+        case InstanceAdopted():
+            story.machine, story.ended, story.state = event.instance_id, "", ""
+        case InstanceStateObserved():
+            story.state = event.state
+        case DeleteRequested():
+            story.delete_requested = True
+        case DeleteAttempted():
+            story.delete_attempts.add(event.instance_id)
+        case InstanceGone() | InstanceLost() | InstanceCancelled():
+            story.ended = event.type
+        case _:
+            return
