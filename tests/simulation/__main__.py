@@ -1,104 +1,26 @@
 """Run stories: `python -m tests.simulation --seeds 1000`, or one of them: `--seed 17`.
 
-Strings hash the same way in every process only with PYTHONHASHSEED=0, and the order of some maps depends on it; so the
-program starts itself again with that setting where it is not set.
+The program's persistent maps have another order in every process, and text hashes differently. So before anything of
+the program is imported the maps are replaced by ones that keep their order, and the process starts itself again with
+PYTHONHASHSEED=0 where that is not set. `--any-order` leaves everything as it is in production, and no run repeatable.
 """
 
-import argparse
 import os
 import sys
-import time
-from collections.abc import Sequence
 
-from tests.simulation.defects.catalogue import chosen, hunt, table
-from tests.simulation.report import replay, told, where
-from tests.simulation.run import STEPS, Theatre, Verdict
-from tests.simulation.shrink import Shrinker
+from tests.simulation.ordered import install
 
 
-def _say(words: str) -> None:
-    print(words, flush=True)  # noqa: T201 - a command line program
+def _main() -> int:
+    if "--any-order" not in sys.argv:
+        if os.environ.get("PYTHONHASHSEED") != "0":
+            again = [sys.executable, "-m", "tests.simulation", *sys.argv[1:]]
+            os.execve(sys.executable, again, {**os.environ, "PYTHONHASHSEED": "0"})  # noqa: S606 - no shell needed
+        install()
+    from tests.simulation.command import main  # noqa: PLC0415 - imports the program, see above
 
-
-def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=100, help="how many stories to run")
-    parser.add_argument("--first", type=int, default=0, help="the first seed of them")
-    parser.add_argument("--seed", type=int, help="run this one and tell it")
-    parser.add_argument("--steps", type=int, default=STEPS, help="length of a story")
-    parser.add_argument("--only", help="numbers of the steps to take, separated by commas")
-    parser.add_argument("--keep-going", action="store_true", help="do not stop at the first broken invariant")
-    parser.add_argument("--defects", nargs="*", metavar="NAME", help="make these defects, or all, until one is noticed")
-    return parser.parse_args(arguments)
-
-
-def _tell_one(theatre: Theatre, seed: int, length: int, only: frozenset[int] | None) -> int:
-    verdict = theatre.run(seed, length, only=only, tell=lambda words, facts: _say(told(words, facts)))
-    if verdict.holds:
-        _say(f"seed {seed}: every invariant holds")
-        return 0
-    _say(f"seed {seed}: {verdict.invariant} broken {where(verdict)}: {verdict.words}")
-    return 1
-
-
-def _explain(theatre: Theatre, broken: Verdict, length: int) -> None:
-    _say(f"seed {broken.seed}: {broken.invariant} broken {where(broken)}: {broken.words}")
-    kept = Shrinker(theatre, broken, length).shrink()
-    _say(f"the shortest story found that still breaks it has {len(kept)} steps:")
-    again = theatre.run(broken.seed, length, only=frozenset(kept), tell=lambda words, facts: _say(told(words, facts)))
-    _say(f"{again.invariant} broken {where(again)}: {again.words}")
-    _say(f"again: {replay(broken, length, kept)}")
-
-
-def _run_many(theatre: Theatre, seeds: range, length: int, *, keep_going: bool) -> int:
-    began, broken, events, effects, lives, machines = time.monotonic(), 0, 0, 0, 0, 0
-    for count, seed in enumerate(seeds, start=1):
-        verdict = theatre.run(seed, length)
-        events, effects = events + verdict.events, effects + verdict.effects
-        lives, machines = lives + verdict.lives, machines + verdict.machines
-        if not verdict.holds:
-            broken += 1
-            _explain(theatre, verdict, length)
-            if not keep_going:
-                return 1
-        if count % 50 == 0 or count == len(seeds):
-            took = time.monotonic() - began
-            _say(
-                f"{count} stories in {took:.0f} s, {broken} broken: {events} events, {machines} machines, "
-                f"{effects} effects, {lives} lives of the provider"
-            )
-    return 1 if broken else 0
-
-
-def _hunt(theatre: Theatre, names: Sequence[str], seeds: range, length: int) -> int:
-    catches = []
-    for defect in chosen(names):
-        catch = hunt(theatre, defect, seeds, length)
-        catches.append(catch)
-        found = catch.verdict
-        _say(f"{defect.name}: {f'{found.invariant}, seed {found.seed}: {found.words}' if found else 'NOT NOTICED'}")
-    table(catches, _say)
-    return 0 if all(catch.verdict for catch in catches) else 1
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run what was asked for; 1 if an invariant broke."""
-    wanted = _parse(arguments)
-    only = frozenset(int(number) for number in wanted.only.split(",")) if wanted.only else None
-    with Theatre() as theatre:
-        if wanted.seed is not None:
-            return _tell_one(theatre, wanted.seed, wanted.steps, only)
-        seeds = range(wanted.first, wanted.first + wanted.seeds)
-        if wanted.defects is not None:
-            return _hunt(theatre, wanted.defects, seeds, wanted.steps)
-        return _run_many(theatre, seeds, wanted.steps, keep_going=wanted.keep_going)
+    return main(sys.argv[1:])
 
 
 if __name__ == "__main__":
-    if os.environ.get("PYTHONHASHSEED") != "0":
-        os.execve(  # noqa: S606 - the same program again, no shell needed
-            sys.executable,
-            [sys.executable, "-m", "tests.simulation", *sys.argv[1:]],
-            {**os.environ, "PYTHONHASHSEED": "0"},
-        )
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(_main())

@@ -4,7 +4,7 @@ from app.domain.cloud import CatalogueChanged
 from tests.simulation.run import Verdict
 from tests.simulation.stage import Facts
 
-COMMAND = "PYTHONHASHSEED=0 python -m tests.simulation"
+COMMAND = "python -m tests.simulation"
 
 
 def told(words: str, facts: Facts) -> str:

@@ -52,7 +52,7 @@ class Rpc:
 
     def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
         self._provider = CloudProvider(ledger, ids, "verda.com/gpu")
-        self._edge = Edge(clock, ids, lambda: obstacles(ledger.books), lambda *_: None)
+        self._edge = Edge(clock, ids, gate=lambda: obstacles(ledger.books), observer=lambda *_: None)
 
     def call(self, method: str, request: Any, patience_s: float = PATIENCE_S) -> Any:
         """Call a method and return its answer. Raises: Refused."""

@@ -3,7 +3,7 @@
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -40,6 +40,7 @@ class Verdict:
     lives: int = 0
     effects: int = 0
     machines: int = 0
+    head: str = ""
     wasted_s: float = 0.0
     longest: dict[str, float] = field(default_factory=dict)
 
@@ -73,6 +74,10 @@ class Theatre:
     ) -> Verdict:
         """Run the first steps of a seed's story, of which `only` those of these numbers."""
         planned = [step for step in islice(steps(seed), length) if only is None or step.number in only]
+        return self.play(seed, planned, tell)
+
+    def play(self, seed: int, planned: Sequence[Planned], tell: Told = lambda *_: None) -> Verdict:
+        """Run a story on the stage of a seed."""
         with tempfile.TemporaryDirectory(dir=self._directory) as directory:
             stage = Stage(seed, Path(directory), self._template, self._crew)
             with _overhearing() as ear:
@@ -106,7 +111,7 @@ def _overhearing() -> Iterator[_Ear]:
         structlog.configure(**before)
 
 
-def _play(stage: Stage, planned: list[Planned], tell: Told, ear: _Ear) -> Verdict:
+def _play(stage: Stage, planned: Sequence[Planned], tell: Told, ear: _Ear) -> Verdict:
     inspector = Inspector(stage)
     ear.listener = inspector.overheard
     verdict = Verdict(seed=stage.seed)
@@ -129,6 +134,7 @@ def _play(stage: Stage, planned: list[Planned], tell: Told, ear: _Ear) -> Verdic
         stage.life.die()
     verdict.simulated_s = stage.agenda.now_ms / 1000
     verdict.events, verdict.lives, verdict.effects = stage.witness.position, stage.lives, stage.effects.count
+    verdict.head = stage.life.ledger.head.hash
     verdict.machines = stage.world.state.counters.creates_committed
     verdict.wasted_s = sum(inspector.accounts.wasted_s.values())
     verdict.longest = inspector.bounds.longest

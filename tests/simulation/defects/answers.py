@@ -39,9 +39,9 @@ def _stateless(instance: Instance) -> pb.Instance:
     return message
 
 
-def _admit_all(self: Edge, call: Any, began: float) -> None:
+def _admit_all(self: Edge, *rest: Any) -> None:
     """Nobody's deadline is looked at, and the gate stands open."""
-    del self, call, began
+    del self, rest
 
 
 def _no_deadline(self: Ledger, command: Command, cause: Cause, not_after: float | None = None) -> Any:

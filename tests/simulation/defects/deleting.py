@@ -39,7 +39,9 @@ def _with_volumes(choose: Any) -> Any:
 def _delete_without_intent(self: Terminate) -> None:
     cause, now = self.bench.cause(self.name), self.bench.clock.now()
     books = self.bench.books
-    due = tuple(item.name for item in books.listed_instances() if instance_decide.is_due_for_deletion(item, now))
+    due = tuple(
+        item.name for item in books.listed_instances() if instance_decide.is_due_for_deletion(item, now, frozenset())
+    )
     decided = _attempt_delete(AttemptDelete(instances=due), books, now).events
     attempts = [event for event in decided if isinstance(event, DeleteAttempted)]
     if attempts:
@@ -67,8 +69,8 @@ def _confirm_blindly(self: Terminate, name: str, instance_id: str, cause: Cause)
     self.bench.record(ConfirmEnded(instance=name, instance_id=instance_id, known_by_id=False), cause)
 
 
-def _due_once(instance: Instance, now: datetime) -> bool:
-    del now
+def _due_once(instance: Instance, *rest: Any) -> bool:
+    del rest
     return instance.state is InstanceState.DELETING and instance.instance_id is not None and not instance.delete_attempt
 
 

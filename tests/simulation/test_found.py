@@ -1,0 +1,36 @@
+"""Stories that once broke an invariant, each told with as few steps as it needs."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.simulation.plan import Planned
+from tests.simulation.run import Theatre
+from tests.simulation.steps import Step
+from tests.simulation.steps.asking import Delete, DeleteAgain, Increase
+from tests.simulation.steps.passing import Wait
+from tests.simulation.steps.trouble import Befall, HumanEdit
+
+_UP = (Wait(11.0), Increase("gpu", 1), Wait(400.0))
+
+_GIVEN_BACK_WHILE_LOST: Sequence[Step] = (*_UP, Befall("vanish"), Wait(60.0), DeleteAgain())
+"""The machine is believed lost, the autoscaler gives it back, and then it is there again."""
+
+_UNMARKED_AND_BACK: Sequence[Step] = (
+    *_UP,
+    HumanEdit(),
+    Befall("vanish"),
+    Delete("gpu", 1, coming_too=True, one_by_one=False),
+    Wait(60.0),
+)
+"""Somebody has edited the mark away; the cloud says that the deleted machine is no more, and then it is there again."""
+
+
+@pytest.mark.parametrize("story", [_GIVEN_BACK_WHILE_LOST, _UNMARKED_AND_BACK])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_every_invariant_holds(theatre: Theatre, seed: int, story: Sequence[Step]) -> None:
+    """In the end the books, the cloud and the wishes agree."""
+    planned = [Planned(number, step, number) for number, step in enumerate(story, start=1)]
+    verdict = theatre.play(seed, planned)
+    assert verdict.holds, f"{verdict.invariant}: {verdict.words}"
+    assert verdict.machines > 0
