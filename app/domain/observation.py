@@ -284,16 +284,17 @@ def unseen(books: Books, machines: Iterable[Machine], before: datetime) -> tuple
 
 
 def surplus(books: Books, machines: Iterable[Machine]) -> tuple[tuple[Instance, Machine], ...]:
-    """Machines with our mark and the name of an instance that has another one, or that was let go."""
+    """Machines of instances that were let go, and those with our mark and the name of one that has another machine."""
     found: list[tuple[Instance, Machine]] = []
     for hostname, same in by_hostname(machines).items():
         instance = books.instances.get(hostname)
         if instance is None:
             continue
         for machine in same:
-            if machine.instance_id in books.cloud.surplus or mark_of_ours(machine, books) is None:
-                continue
             is_its_own = machine.instance_id == instance.instance_id
+            is_ours = is_its_own or mark_of_ours(machine, books) is not None
+            if machine.instance_id in books.cloud.surplus or not is_ours:
+                continue
             was_let_go = instance.state in {InstanceState.GONE, InstanceState.CANCELLED}
             if was_let_go or (instance.instance_id is not None and not is_its_own):
                 found.append((instance, machine))
