@@ -241,16 +241,21 @@ def returned(books: Books, machines: Iterable[Machine]) -> tuple[tuple[Instance,
         (instance, machine)
         for instance, machine in pairs
         if instance is not None
-        and instance.state is InstanceState.LOST
+        and _may_return(instance)
         and instance.instance_id == machine.instance_id
         and phase_of(machine.status) is not Phase.ENDED
     )
 
 
+def _may_return(instance: Instance) -> bool:
+    """Believed lost, and not given back since: a deletion that was acknowledged is final."""
+    return instance.state is InstanceState.LOST and instance.delete_requested_at is None
+
+
 def readopt(command: Readopt, books: Books) -> Decision:
     """Take back an instance that was believed lost: its machine runs, costs money and may carry pods."""
     instance = books.instances.get(command.instance)
-    if instance is None or instance.state is not InstanceState.LOST:
+    if instance is None or not _may_return(instance):
         return Decision()
     return Decision(tuple(_adopted(command.machine, instance.name, instance.node_group, instance.provider_id)))
 
@@ -295,7 +300,7 @@ def surplus(books: Books, machines: Iterable[Machine]) -> tuple[tuple[Instance, 
             is_ours = is_its_own or mark_of_ours(machine, books) is not None
             if machine.instance_id in books.cloud.surplus or not is_ours:
                 continue
-            was_let_go = instance.state in {InstanceState.GONE, InstanceState.CANCELLED}
+            was_let_go = instance.state.is_ended and not _may_return(instance)
             if was_let_go or (instance.instance_id is not None and not is_its_own):
                 found.append((instance, machine))
     return tuple(found)

@@ -146,7 +146,7 @@ def evolve(instance: Instance, recorded: Recorded[AnyInstanceEvent]) -> Instance
         case DeleteRequested():
             return replace(
                 placed,
-                state=InstanceState.DELETING,
+                state=placed.state if placed.state.is_ended else InstanceState.DELETING,
                 delete_requested_at=recorded.recorded_at,
                 delete_requested_by=recorded.cause.actor,
                 delete_reason=event.reason,

@@ -119,6 +119,7 @@ def decrease_target_size(command: DecreaseTargetSize, books: Books) -> Decision:
 def delete_nodes(command: DeleteNodes, books: Books) -> Decision:
     """Accept the deletion of every named instance or of none. Deleting and ended ones are fine: that is idempotence.
 
+    Of one that was lost it is written down once: should its machine come back, nobody wants it any more.
     Minimum size is not checked here: the autoscaler checks it itself, and failed instances must go at any size.
 
     Raises:
@@ -127,6 +128,7 @@ def delete_nodes(command: DeleteNodes, books: Books) -> Decision:
     """
     group = served_group(books, command.node_group)
     wanted: list[Instance] = []
+    lost: list[Instance] = []
     for name in dict.fromkeys(command.instances):
         instance = books.instances.get(name)
         if instance is None and name not in command.ended:
@@ -137,15 +139,18 @@ def delete_nodes(command: DeleteNodes, books: Books) -> Decision:
             )
         if instance is not None and instance.state.is_live:
             wanted.append(instance)
+        elif instance is not None and instance.state is InstanceState.LOST and instance.delete_requested_at is None:
+            lost.append(instance)
+    releases = tuple(release(instance, DeleteReason.SCALE_DOWN) for instance in (*wanted, *lost))
     if not wanted:
-        return Decision()
+        return Decision(releases)
     scale_down = ScaleDownRequested(
         node_group=group.name,
         count=len(wanted),
         new_target=books.target_size(group.name) - len(wanted),
         instances=tuple(instance.name for instance in wanted),
     )
-    return Decision((scale_down, *(release(instance, DeleteReason.SCALE_DOWN) for instance in wanted)))
+    return Decision((scale_down, *releases))
 
 
 def release(instance: Instance, reason: DeleteReason) -> Event:

@@ -15,7 +15,7 @@ create-ruled-out        -            requested    -            -         -      
 create-failed           failed       failed       failed       -         -         -         -         -
 state-observed          -            -            *            *         *         failed    deleting  -
 provider-id-learned     requested    submitting   provisioning running   stopped   failed    deleting  -
-delete-requested        -            deleting     deleting     deleting  deleting  deleting  -         -
+delete-requested        -            deleting     deleting     deleting  deleting  deleting  -         lost
 delete-attempted        -            -            -            -         -         -         deleting  -
 delete-refused          -            -            -            -         -         -         deleting  -
 gone                    -            -            -            -         -         -         gone      -
