@@ -154,15 +154,20 @@ def _newborn(command: ObserveMachines, books: Books) -> Iterable[Event]:
         if instance is None or instance.instance_id is not None or instance.state.is_ended:
             continue
         alive = (machine for machine in same if phase_of(machine.status) is not Phase.ENDED)
-        unknown = (machine for machine in alive if not _is_known(machine, books))
+        unknown = (machine for machine in alive if _may_be_its(machine, instance, books))
         first = next((machine for machine in unknown if mark_of_ours(machine, books)), None)
         if first is not None:
             yield created(instance, books, first.instance_id, first.location, Found.LOOKED_UP)
 
 
-def _is_known(machine: Machine, books: Books) -> bool:
-    """Too many, or let go by an instance because it was never placed."""
-    return machine.instance_id in books.cloud.surplus or machine.instance_id in books.names_by_id
+def _may_be_its(machine: Machine, instance: Instance, books: Books) -> bool:
+    """May be what became of the open order: neither too many nor left, never placed, by an order refused before."""
+    if machine.instance_id in books.cloud.surplus:
+        return False
+    if phase_of(machine.status) is not Phase.NO_CAPACITY:
+        return True
+    shown = (machine.instance_type, machine.location, machine.contract)
+    return all(shown != (rung.instance_type, rung.location, rung.contract) for rung in instance.closed_rungs)
 
 
 def _observed(instance: Instance, machine: Machine, books: Books) -> Iterable[Event]:
@@ -279,12 +284,13 @@ def absent(books: Books, machines: Iterable[Machine], before: datetime, grace: t
 
 def unseen(books: Books, machines: Iterable[Machine], before: datetime) -> tuple[Instance, ...]:
     """Instances in doubt when this listing was taken, at `before`, of which it shows no machine that may be theirs."""
-    alive = (machine for machine in machines if phase_of(machine.status) is not Phase.ENDED)
-    shown = {machine.hostname for machine in alive if not _is_known(machine, books)}
+    alive = by_hostname(machine for machine in machines if phase_of(machine.status) is not Phase.ENDED)
     return tuple(
         instance
         for instance in books.listed_instances()
-        if instance.unknown_since is not None and instance.unknown_since <= before and instance.name not in shown
+        if instance.unknown_since is not None
+        and instance.unknown_since <= before
+        and not any(_may_be_its(machine, instance, books) for machine in alive.get(instance.name, ()))
     )
 
 

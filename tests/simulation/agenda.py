@@ -77,6 +77,12 @@ class Agenda:
         if job in self.slots:
             self.slots[job].wanted = True
 
+    def set_pace(self, pace: int) -> None:
+        """Let jobs come round so many times less often from now on."""
+        self.pace = pace
+        for slot in self.slots.values():
+            slot.due_ms = min(slot.due_ms, self.now_ms + slot.every_ms * pace)
+
     def pass_time(self, seconds: float) -> None:
         """Do everything that becomes due within so many seconds.
 

@@ -1,6 +1,6 @@
 """The simulated cloud as the provider meets it: calls take their time, and everything it says is remembered."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from app.cloud.port import Deletion, DeletionAnswer
@@ -22,10 +22,12 @@ class OrderStory:
     doubtful_since_ms: int | None = None
     lists_without_it: int = 0
     was_found: bool = False
+    earlier: frozenset[str] = frozenset()
 
-    def begin(self) -> None:
-        """A call leaves."""
+    def begin(self, earlier: Iterable[str]) -> None:
+        """A call leaves; `earlier` are the machines of that name that are known already."""
         self.under_way += 1
+        self.earlier = frozenset(earlier)
         self.doubtful_since_ms, self.was_found = None, False
 
     def find(self) -> None:
@@ -46,18 +48,19 @@ class Known:
     absences: dict[str, int] = field(default_factory=dict)
     last_word: dict[str, str | None] = field(default_factory=dict)
     os_volumes: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
     failed_looks: set[str] = field(default_factory=set)
     lists: int = 0
 
     def order(self, hostname: str) -> OrderStory:
-        """The story of a host name."""
-        return self.orders.setdefault(hostname, OrderStory())
+        """The story of a host name, an empty one if it was never ordered."""
+        return self.orders.get(hostname) or OrderStory()
 
     def saw_list(self, machines: Sequence[Machine]) -> None:
         """A whole listing was answered."""
         self.lists += 1
         alive = {machine.instance_id for machine in machines if phase_of(machine.status) is not Phase.ENDED}
-        hostnames = {machine.hostname for machine in machines}
+        shown = {(machine.hostname, machine.instance_id) for machine in machines}
         for instance_id in self.absences:
             self.absences[instance_id] = 0 if instance_id in alive else self.absences[instance_id] + 1
         for machine in machines:
@@ -66,7 +69,8 @@ class Known:
             self.absences.setdefault(machine.instance_id, 0)
             self._saw(machine)
         for hostname, story in self.orders.items():
-            story.lists_without_it = 0 if hostname in hostnames else story.lists_without_it + 1
+            is_shown = any(name == hostname and one not in story.earlier for name, one in shown)
+            story.lists_without_it = 0 if is_shown else story.lists_without_it + 1
 
     def saw_one(self, instance_id: str, machine: Machine | None) -> None:
         """A look-up was answered."""
@@ -78,6 +82,7 @@ class Known:
             self._saw(machine)
 
     def _saw(self, machine: Machine) -> None:
+        self.names[machine.instance_id] = machine.hostname
         self.last_word[machine.instance_id] = machine.status
         if machine.os_volume_id is not None:
             self.os_volumes[machine.instance_id] = machine.os_volume_id
@@ -136,8 +141,8 @@ class MoodyCloud(InProcessCloud):
     def create_instance(self, order: Order) -> str:
         """The order, watched from before it leaves until its answer is there."""
         self.watch.ordering(order)
-        story = self.known.order(order.hostname)
-        story.begin()
+        story = self.known.orders.setdefault(order.hostname, OrderStory())
+        story.begin(known for known, name in self.known.names.items() if name == order.hostname)
         try:
             instance_id = super().create_instance(order)
         except OutcomeUnknown:

@@ -29,7 +29,7 @@ def calm(stage: Stage) -> None:
             world.capacity.set_free(family, location, _AMPLE)
     for item in stage.machines:
         item.hidden = False
-        if item.status in {"ordered", "provisioning", "validating", "migrating"}:
+        if item.status in {"ordered", "provisioning", "validating", "migrating", "deleting"}:
             stage.cloud.trouble("unstick", id=item.id)
         if item.status == "migrating":
             world.lifecycle.become(item, "running")

@@ -132,7 +132,7 @@ FAIR: Mapping[Condition, timedelta] = {
     a_dead_machine_is_listed: timedelta(minutes=10),
     the_books_show_another_status: timedelta(minutes=10),
     a_price_is_old: timedelta(minutes=15),
-    an_outage_is_over_and_still_in_the_books: timedelta(minutes=5),
+    an_outage_is_over_and_still_in_the_books: timedelta(minutes=8),
 }
 """Needs the cloud."""
 ALONE: Mapping[Condition, timedelta] = {

@@ -26,6 +26,7 @@ from app.domain.nodegroup.events import ScaleUpRequested
 from app.reconcile.jobs.observe import LIST_LAG
 from app.reconcile.jobs.upkeep import FAILED_EXPIRY
 from app.rpc.interceptors import ACTOR
+from app.simulator.records import Status
 from tests.simulation.stage import Stage
 from tests.simulation.witness import Story
 
@@ -138,6 +139,8 @@ def doubt_ends_by_looking_long_enough(stage: Stage, item: Recorded[Event], story
     if story.unknown_at is None:
         yield f"{event.instance} was ruled out and was never unknown"
         return
+    if event.instance not in stage.cloud.known.orders:
+        return  # the call was never made: the process could not know whether its intent was written
     seconds = (item.recorded_at - story.unknown_at).total_seconds()
     looks = stage.cloud.known.order(event.instance).lists_without_it
     if seconds < LIST_LAG.total_seconds() - stage.clock_slack_s or looks < _SIGHTINGS:
@@ -184,6 +187,16 @@ def only_our_machines_are_taken_in(stage: Stage, item: Recorded[Event], _story: 
         yield f"{event.instance} took in {event.instance_id}, which {words}"
 
 
+def an_old_stock_out_is_not_the_new_order(stage: Stage, item: Recorded[Event], story: Story | None) -> Iterator[str]:
+    """What is left of an order that was never placed is not taken for what became of the next one, elsewhere."""
+    event = item.event
+    if not isinstance(event, InstanceCreated) or story is None or story.open_attempt is None:
+        return
+    machine, order = stage.world.state.instances.get(event.instance_id), story.open_attempt
+    if machine is not None and machine.status == Status.NO_CAPACITY and machine.location != order.location:
+        yield f"{event.instance} took {event.instance_id} in {machine.location} for its order in {order.location}"
+
+
 def nothing_wanted_is_surplus(stage: Stage, item: Recorded[Event], _story: Story | None) -> Iterator[str]:
     """A machine too many is ours, and no live instance stands on it."""
     event = item.event
@@ -220,6 +233,7 @@ FACTS: tuple[Fact, ...] = (
     nothing_is_written_off_without_the_clouds_word,
     what_ended_stays_ended,
     only_our_machines_are_taken_in,
+    an_old_stock_out_is_not_the_new_order,
     nothing_wanted_is_surplus,
     failures_have_the_right_class,
 )

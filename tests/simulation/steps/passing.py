@@ -19,9 +19,9 @@ class Wait:
 
     def act(self, stage: Stage) -> None:
         """Let it pass; the jobs come round less often in a long wait, so that it does not take for ever."""
-        stage.agenda.pace = next(pace for longest, pace in _PACES if self.seconds <= longest)
+        stage.agenda.set_pace(next(pace for longest, pace in _PACES if self.seconds <= longest))
         stage.pass_time(self.seconds)
-        stage.agenda.pace = 1
+        stage.agenda.set_pace(1)
 
 
 @dataclass(frozen=True, slots=True)
