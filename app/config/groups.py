@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, SecretStr, Tag, ValidationInfo, field_validator
@@ -9,6 +10,24 @@ from pydantic import Discriminator, Field, SecretStr, Tag, ValidationInfo, field
 from app.config import fields as f
 from app.config.group_parts import AutoscalingOptions, OsVolume, ScriptValue, Stopped, Taints
 from app.config.values import Refused, duration_text
+
+
+# Enumerations rather than literals: typing keeps one object for all unions of literals with the same words, whatever
+# their order, so that messages would list the words as some other library happened to write them first.
+class OlderContract(StrEnum):
+    """Verda's words for contracts."""
+
+    PAY_AS_YOU_GO = "PAY_AS_YOU_GO"
+    SPOT = "SPOT"
+    LONG_TERM = "LONG_TERM"
+
+
+class OlderPricing(StrEnum):
+    """Verda's former words for price models."""
+
+    FIXED_PRICE = "FIXED_PRICE"
+    DYNAMIC_PRICE = "DYNAMIC_PRICE"
+
 
 InstanceOption = Literal["on_demand_only", "spot_only", "prefer_spot", "prefer_on_demand"]
 OLDER_CONTRACTS: Mapping[str, InstanceOption] = {"PAY_AS_YOU_GO": "on_demand_only", "SPOT": "spot_only"}
@@ -36,7 +55,7 @@ class NodeGroup(f.Section):
     locations: tuple[f.Word, ...] = Field(
         default=(), validate_default=True, description="Several locations, tried in this order."
     )
-    contract: Literal["PAY_AS_YOU_GO", "SPOT", "LONG_TERM"] | None = Field(
+    contract: OlderContract | None = Field(
         default=None,
         description="Older form of instance_option: PAY_AS_YOU_GO (on_demand_only), SPOT (spot_only); not LONG_TERM.",
     )
@@ -47,7 +66,7 @@ class NodeGroup(f.Section):
         default=timedelta(minutes=10),
         description="How long an offering without stock is passed over before it is tried again.",
     )
-    pricing: Literal["FIXED_PRICE", "DYNAMIC_PRICE"] | None = Field(
+    pricing: OlderPricing | None = Field(
         default=None, description="Older key without effect: Verda has no dynamic prices any more."
     )
     hourly_price: f.Money | None = Field(

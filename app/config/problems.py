@@ -136,7 +136,7 @@ def _sentence(refusal: _Refusal, value: Value) -> tuple[str, str]:
             return "is missing", (field.description or "") if field is not None else ""
         case "extra_forbidden":
             return "is not a known key", _meant(refusal.path)
-        case "literal_error":
+        case "literal_error" | "enum":
             return _one_of(shape.words(refusal.path), value)
         case kind if kind in _SENTENCES:
             return _SENTENCES[kind].format(**refusal.context), ""
