@@ -30,6 +30,7 @@ from app.metrics import Metrics
 from app.reconcile.jobs.job import Bench
 from app.reconcile.jobs.observe import Observe
 from app.reconcile.jobs.provision import Provision
+from app.reconcile.jobs.sweep import Sweep
 from app.reconcile.jobs.terminate import Terminate
 from app.reconcile.jobs.upkeep import Catalog, Deadlines, Housekeeping
 from app.reconcile.scheduler import Scheduled, Scheduler
@@ -217,6 +218,7 @@ class App:
                 Scheduled(job=Catalog(bench=bench, every=every.catalog), every=every.observe),
                 Scheduled(job=Deadlines(bench=bench), every=_WORK_INTERVAL),
                 Scheduled(job=Housekeeping(bench=bench), every=every.housekeeping),
+                Scheduled(job=Sweep(bench=bench), every=every.housekeeping),
             ),
             self._clock,
             self.metrics.observe_job,

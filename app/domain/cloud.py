@@ -85,6 +85,16 @@ class DuplicateInstanceDeleted(CloudEvent):
     instance: str
 
 
+class OrphanVolumeDeleted(CloudEvent):
+    """A system disk that had outlived its machine is gone. Size in GB as the API counts them."""
+
+    type: ClassVar[str] = "cloud.orphan-volume-deleted"
+    words: ClassVar[str] = "volume {volume_id} of {size_gb} GB, left behind by {instance}, is deleted"
+    volume_id: str
+    instance: str
+    size_gb: int
+
+
 AnyCloudEvent = (
     CloudReachable
     | CloudUnreachable
@@ -93,6 +103,7 @@ AnyCloudEvent = (
     | OrphanDetected
     | DuplicateInstanceDetected
     | DuplicateInstanceDeleted
+    | OrphanVolumeDeleted
 )
 
 
@@ -144,6 +155,8 @@ def evolve(view: CloudView, recorded: Recorded[AnyCloudEvent]) -> CloudView:
             return replace(view, surplus=view.surplus.insert(event.instance_id, found))
         case DuplicateInstanceDeleted():
             return replace(view, surplus=view.surplus.discard(event.instance_id))
+        case OrphanVolumeDeleted():
+            return view  # a fact for the audit; nothing depends on it
         case PriceChanged():
             return view  # the catalogue event beside it carries the new price
         case _:
@@ -235,3 +248,18 @@ def record_surplus_gone(command: RecordSurplusGone, view: CloudView) -> Decision
     if known is None:
         return Decision()
     return Decision((DuplicateInstanceDeleted(instance_id=known.instance_id, instance=known.instance),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordVolumeDeleted:
+    """A system disk without a machine was deleted."""
+
+    volume_id: str
+    instance: str
+    size_gb: int
+
+
+def record_volume_deleted(command: RecordVolumeDeleted) -> Decision:
+    """For the audit."""
+    event = OrphanVolumeDeleted(volume_id=command.volume_id, instance=command.instance, size_gb=command.size_gb)
+    return Decision((event,))

@@ -29,7 +29,13 @@ InstanceCommand = (
     | instance_commands.ConfirmEnded
     | instance_commands.LearnProviderId
 )
-CloudCommand = cloud.RecordCatalogue | cloud.RecordUnreachable | cloud.RecordSurplus | cloud.RecordSurplusGone
+CloudCommand = (
+    cloud.RecordCatalogue
+    | cloud.RecordUnreachable
+    | cloud.RecordSurplus
+    | cloud.RecordSurplusGone
+    | cloud.RecordVolumeDeleted
+)
 Command = (
     NodeGroupCommand
     | InstanceCommand
@@ -114,5 +120,7 @@ def _decide_cloud(command: CloudCommand, books: Books) -> Decision:
             return cloud.record_surplus(command, books.cloud)
         case cloud.RecordSurplusGone():
             return cloud.record_surplus_gone(command, books.cloud)
+        case cloud.RecordVolumeDeleted():
+            return cloud.record_volume_deleted(command)
         case _:
             assert_never(command)

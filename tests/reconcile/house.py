@@ -27,6 +27,7 @@ from app.ledger.ledger import Ledger
 from app.reconcile.jobs.job import Bench, Job
 from app.reconcile.jobs.observe import Observe
 from app.reconcile.jobs.provision import Provision
+from app.reconcile.jobs.sweep import Sweep
 from app.reconcile.jobs.terminate import Terminate
 from app.reconcile.jobs.upkeep import Catalog, Deadlines, Housekeeping
 from app.store.store import Store
@@ -122,6 +123,7 @@ class House:
         self.catalog = Catalog(bench=bench, every=timedelta(minutes=5))
         self.deadlines = Deadlines(bench=bench)
         self.housekeeping = Housekeeping(bench=bench)
+        self.sweep = Sweep(bench=bench)
 
     def close(self) -> None:
         """Let go of the database."""

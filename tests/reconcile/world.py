@@ -59,6 +59,9 @@ class World:
     on_look: deque[OnLook] = field(default_factory=deque)
     on_delete: deque[OnDelete] = field(default_factory=deque)
     on_types: deque[Exception] = field(default_factory=deque)
+    on_volumes: deque[Exception] = field(default_factory=deque)
+    disks: dict[str, Volume] = field(default_factory=dict)
+    swept: list[tuple[str, bool]] = field(default_factory=list)
     always_create: OnCreate = field(default=lambda _order, create: create())
     always_list: OnList = field(default=lambda show: show())
     always_look: OnLook = field(default=lambda look: look())
@@ -193,12 +196,17 @@ class World:
         raise AssertionError
 
     def volumes(self) -> Sequence[Volume]:
-        """Nobody asks."""
-        raise AssertionError
+        """What a test has put there."""
+        if self.on_volumes:
+            raise self.on_volumes.popleft()
+        return tuple(self.disks.values())
 
     def delete_volume(self, volume_id: str, *, permanent: bool) -> None:
-        """Nobody asks."""
-        raise AssertionError(volume_id, permanent)
+        """Gone, and written down."""
+        self.swept.append((volume_id, permanent))
+        if self.on_volumes:
+            raise self.on_volumes.popleft()
+        del self.disks[volume_id]
 
     def balance(self) -> Balance:
         """Nobody asks."""

@@ -152,6 +152,7 @@ SAMPLES: Sequence[Event] = (
     ),
     cloud.DuplicateInstanceDetected(instance_id=_ID, instance="h100-k7m2p9qx", reason="duplicate"),
     cloud.DuplicateInstanceDeleted(instance_id=_ID, instance="h100-k7m2p9qx"),
+    cloud.OrphanVolumeDeleted(volume_id=_ID, instance="h100-k7m2p9qx", size_gb=100),
     service.InstallationCreated(installation_id="q4k7m2p9qxa2b3c4"),
     service.ServiceStarted(
         epoch=3, version="0.1.0", host="provider-0", pid=7, sqlite_version="3.53.4", backend="verda"

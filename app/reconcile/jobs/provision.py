@@ -25,6 +25,7 @@ from app.domain.service import Installation
 from app.errors import CloudError, NoCapacity, NotSent, OutcomeUnknown, Rejected, StoreError, Throttled
 from app.log import INSTANCE, NODE_GROUP, get_logger
 from app.reconcile.jobs.job import Bench
+from app.reconcile.jobs.sweep import OS_VOLUME_SUFFIX
 
 DEFAULT_OS_VOLUME_GB = 100
 """Always sent: a spot machine whose volume the API chose itself leaves it behind, billed, when it is evicted."""
@@ -53,7 +54,7 @@ def order_for(attempt: CreateAttempted, spec: NodeGroupSpec, installation: Insta
         ssh_key_ids=spec.ssh_key_ids,
         startup_script_id=spec.startup_script_id,
         os_volume=OsVolume(
-            name=f"{attempt.instance}-os",
+            name=f"{attempt.instance}{OS_VOLUME_SUFFIX}",
             size_gb=spec.os_volume_size_gb or DEFAULT_OS_VOLUME_GB,
             permanent=spec.os_volume_permanent,
         ),

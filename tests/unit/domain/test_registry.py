@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from app.domain.cloud import CloudUnreachable, DuplicateInstanceDeleted, PriceChanged
+from app.domain.cloud import CloudUnreachable, DuplicateInstanceDeleted, OrphanVolumeDeleted, PriceChanged
 from app.domain.envelope import CloudEvent, Event, InstanceEvent, NodeGroupEvent, ServiceEvent
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.nodegroup.events import (
@@ -82,6 +82,7 @@ EVENTS: tuple[Event, ...] = (
     orphan(),
     surplus(A_ID, A, "duplicate"),
     DuplicateInstanceDeleted(instance_id=A_ID, instance=A),
+    OrphanVolumeDeleted(volume_id="v-1", instance=A, size_gb=100),
     InstallationCreated(installation_id="inst1"),
     ServiceStarted(epoch=1, version="0.1.0", host="pod-0", pid=1, sqlite_version="3.51.3", backend="verda"),
     ConfigurationLoaded(sha256="5a", cluster_name="c1", node_groups=1, max_hourly_cost=Decimal("9.5")),
