@@ -20,6 +20,7 @@ from app.ledger.serving import obstacles
 from app.reconcile.jobs.job import Bench
 from app.reconcile.jobs.observe import Observe
 from app.reconcile.jobs.provision import Provision
+from app.reconcile.jobs.sweep import Sweep
 from app.reconcile.jobs.terminate import Terminate
 from app.reconcile.jobs.upkeep import Catalog, Deadlines, Housekeeping
 from app.reconcile.scheduler import Scheduled, Scheduler
@@ -173,6 +174,7 @@ class Process:
             Terminate(bench=bench),
             Deadlines(bench=bench),
             Housekeeping(bench=bench),
+            Sweep(bench=bench),
         )
         return Scheduler([Scheduled(job=job, every=second) for job in jobs], self._clock, self._observe_run)
 
@@ -188,7 +190,7 @@ class Process:
 
     def run_all(self) -> None:
         """Every job once, and what that wakes."""
-        self.run("observe", "catalog", "provision", "terminate", "deadlines", "housekeeping")
+        self.run("observe", "catalog", "provision", "terminate", "deadlines", "housekeeping", "sweep")
 
     def run(self, *names: str) -> None:
         """These jobs once, and what that wakes."""

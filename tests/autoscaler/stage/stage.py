@@ -28,6 +28,7 @@ from .wires import Line, Port
 
 TICK_S: Final = 5
 _OBSERVE_EVERY_TICKS: Final = 2
+_HOUSEKEEPING_EVERY_TICKS: Final = 120  # ten minutes
 _LONG_ENOUGH_S: Final = 900
 
 CLOUD: Final[Mapping[str, Any]] = {
@@ -126,6 +127,8 @@ class Stage:
             if self._ticks % _OBSERVE_EVERY_TICKS == 0:
                 self.process.run("observe", "catalog")
             self.process.run("provision", "terminate", "deadlines")
+            if self._ticks % _HOUSEKEEPING_EVERY_TICKS == 0:
+                self.process.run("housekeeping", "sweep")
 
     def _run_autoscaler(self) -> None:
         now = self.clock.now()
