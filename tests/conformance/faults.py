@@ -42,11 +42,19 @@ def all_faults() -> Mapping[str, Fault]:
         faults_of_answers,
         faults_of_deletion,
         faults_of_groups,
+        faults_of_options,
         faults_of_service,
         faults_of_sizes,
     )
 
-    rooms = (faults_of_service, faults_of_groups, faults_of_sizes, faults_of_deletion, faults_of_answers)
+    rooms = (
+        faults_of_service,
+        faults_of_groups,
+        faults_of_sizes,
+        faults_of_deletion,
+        faults_of_answers,
+        faults_of_options,
+    )
     return MappingProxyType({fault.name: fault for room in rooms for fault in room.FAULTS})
 
 
