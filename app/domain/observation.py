@@ -227,16 +227,14 @@ def _news(instance: Instance, machine: Machine, state: InstanceState) -> str:
         ("price", machine.price_per_hour, instance.price_per_hour),
         ("address", machine.ip, instance.ip),
         ("OS volume", machine.os_volume_id, instance.os_volume_id),
-        ("volumes", machine.volume_ids or None, instance.volume_ids),
     )
-    words = [f"{name} {_plain(seen)}" for name, seen, known in pairs if seen is not None and seen != known]
+    words = [f"{name} {seen}" for name, seen, known in pairs if seen is not None and seen != known]
+    others = [volume for volume in machine.volume_ids if volume != machine.os_volume_id]
+    if machine.volume_ids and others != [volume for volume in instance.volume_ids if volume != instance.os_volume_id]:
+        words.append(f"volumes {' '.join(others)}" if others else "no volume besides the OS volume")
     if (instance.machine_status, instance.state) != (machine.status, state):
         words.insert(0, f"the cloud says {machine.status}")
     return ", ".join(words)
-
-
-def _plain(value: object) -> str:
-    return " ".join(str(item) for item in value) if isinstance(value, tuple) else str(value)
 
 
 def returned(books: Books, machines: Iterable[Machine]) -> tuple[tuple[Instance, Machine], ...]:
