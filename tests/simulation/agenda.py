@@ -154,13 +154,14 @@ class Agenda:
             raise strand.failure
 
 
-class CreatePool(Executor):
-    """The pool that create calls run on: each is a strand, begun when time passes."""
+class StrandPool(Executor):
+    """A pool whose work is strands of one name, begun when time passes."""
 
-    def __init__(self, agenda: Agenda) -> None:
+    def __init__(self, agenda: Agenda, name: str) -> None:
         self._agenda = agenda
+        self._name = name
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Have a call made; nobody waits for the future."""
-        self._agenda.spawn("create", lambda: fn(*args, **kwargs))
+        """Have something done; nobody waits for the future."""
+        self._agenda.spawn(self._name, lambda: fn(*args, **kwargs))
         return Future()

@@ -1,5 +1,6 @@
 """The simulated cloud as the provider meets it: calls take their time, and everything it says is remembered."""
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -105,15 +106,29 @@ class MoodyCloud(InProcessCloud):
         super().__init__(world, hook=self._around)
         self.known = Known()
         self.watch = Watch()
+        self.late_s: list[float] = []
+        self._arrivals: list[tuple[int, Order]] = []
         self._agenda = agenda
         self._chance = chance
         self._effects = effects
 
     def _around(self, call: Call, moment: Moment) -> None:
+        self._let_arrive()
         self._effects.at(f"{'before' if moment is Moment.BEFORE else 'after'} the call {call.operation}")
         latency = self._latency()
         if latency:
             self._agenda.hold(latency)
+
+    def _let_arrive(self) -> None:
+        """Orders that took their time beyond the caller's patience are executed."""
+        now, hook = self._agenda.now_ms, self.hook
+        due = [order for at_ms, order in self._arrivals if at_ms <= now]
+        self._arrivals = [item for item in self._arrivals if item[0] > now]
+        for order in due:
+            self.hook = None
+            with contextlib.suppress(CloudError):
+                super().create_instance(order)
+            self.hook = hook
 
     def _latency(self) -> float:
         """Mostly none, now and then so long that much else happens meanwhile; never longer than the deadline."""
@@ -144,7 +159,7 @@ class MoodyCloud(InProcessCloud):
         story = self.known.orders.setdefault(order.hostname, OrderStory())
         story.begin(known for known, name in self.known.names.items() if name == order.hostname)
         try:
-            instance_id = super().create_instance(order)
+            instance_id = self._order_late(order) if self.late_s else super().create_instance(order)
         except OutcomeUnknown:
             story.doubt(self._agenda.now_ms)
             raise
@@ -158,6 +173,13 @@ class MoodyCloud(InProcessCloud):
             return instance_id
         finally:
             story.under_way -= 1
+
+    def _order_late(self, order: Order) -> str:
+        """Time out, and have the order executed later."""
+        self._effects.at("before the call create_instance")
+        self._arrivals.append((self._agenda.now_ms + round(self.late_s.pop(0) * 1000), order))
+        self._agenda.hold(30.0)
+        raise OutcomeUnknown("no answer within the deadline", code="timeout")
 
     def delete_instances(self, deletions: Sequence[Deletion]) -> Sequence[DeletionAnswer]:
         """The deletions, watched."""

@@ -98,6 +98,7 @@ class Inspector(Watch):
         """Those that hold once nothing moves. Raises: Violated."""
         self.check()
         self._hold(SETTLED)
+        self.bounds.check_waste()
 
     def _hold(self, checks: Sequence[Always]) -> None:
         for check in checks:

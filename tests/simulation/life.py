@@ -1,5 +1,6 @@
 """One life of the provider's process: built on the database it finds, like the composition root builds it."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +18,7 @@ from app.reconcile.jobs.terminate import Terminate
 from app.reconcile.jobs.upkeep import Catalog, Deadlines, Housekeeping
 from app.reconcile.scheduler import _WAKES as WAKES
 from tests.simulation import setting
-from tests.simulation.agenda import Agenda, CreatePool, Slot
+from tests.simulation.agenda import Agenda, StrandPool, Slot
 from tests.simulation.cloud import MoodyCloud
 from tests.simulation.effects import Disk, Effects, FragileStore
 from tests.simulation.rpc import Rpc
@@ -66,10 +67,10 @@ class Life:
             backend=self._cloud.backend,
         )
         self.ledger.execute(started, cause)
-        sha256 = " ".join(f"{spec.name}:{spec.max_size}" for spec in specs)
+        sha256 = hashlib.sha256("".join(spec.model_dump_json() for spec in specs).encode()).hexdigest()
         configured = ApplyConfiguration(specs=tuple(specs), sha256=sha256, cluster_name=setting.CLUSTER)
         self.ledger.execute(configured, cause)
-        self.rpc = Rpc(self.ledger, self._clock, self._ids)
+        self.rpc = Rpc(self.ledger, self._clock, self._ids, StrandPool(self._agenda, "spelling"))
         now = self._agenda.now_ms
         self._agenda.slots = {
             job.name: Slot(job=job, every_ms=round(every.total_seconds() * 1000), due_ms=now)
@@ -80,7 +81,7 @@ class Life:
         bench = Bench(ledger=self.ledger, cloud=self._cloud, clock=self._clock, ids=self._ids)
         provision = Provision(
             bench=bench,
-            executor=CreatePool(self._agenda),
+            executor=StrandPool(self._agenda, "create"),
             parallel=setting.PARALLEL,
             wake=lambda: self._agenda.want(_PROVISION),
         )

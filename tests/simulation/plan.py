@@ -16,6 +16,7 @@ from tests.simulation.steps.trouble import (
     EmptyCatalogue,
     HumanEdit,
     HumanVolume,
+    LateOrder,
     Outage,
     Project,
     Recovery,
@@ -52,9 +53,13 @@ _CREATE_FAULTS: Sequence[Step] = (
     CloudFault("evict_seconds_after_create", (("seconds", 90),)),
     CloudFault("rate_limit", (("method", "POST"), ("path", _LIST), ("retry_after", 7))),
     CloudFault("token_scope_403", (("skip", 1),)),
+    *(LateOrder(seconds) for seconds in (20.0, 60.0, 100.0, 240.0)),
 )
 _READ_FAULTS: Sequence[Step] = (
-    *(CloudFault("list_stale", (("lag", lag), ("times", times))) for lag, times in ((15, 1), (60, 2), (80, 4))),
+    *(
+        CloudFault("list_stale", (("lag", lag), ("times", times)))
+        for lag, times in ((15, 1), (60, 2), (80, 4), (60, 30))
+    ),
     *(CloudFault("list_empty", (("times", times),)) for times in (1, 2, 4)),
     *(CloudFault("list_hole", (("times", times),)) for times in (1, 3, 6)),
     CloudFault("list_duplicate"),

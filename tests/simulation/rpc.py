@@ -1,6 +1,7 @@
 """The provider's RPCs without a network: the real servicer behind the real edge, called as gRPC would call it."""
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,8 +51,10 @@ class _Context:
 class Rpc:
     """Every method of the service by name."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
+    def __init__(self, ledger: Ledger, clock: Clock, ids: Ids, pool: Executor | None = None) -> None:
         self._provider = CloudProvider(ledger, ids, "verda.com/gpu")
+        if pool is not None:
+            self._provider._spellings._pool = pool  # type: ignore[assignment] # a pool, and no threads of its own
         self._edge = Edge(clock, ids, gate=lambda: obstacles(ledger.books), observer=lambda *_: None)
 
     def call(self, method: str, request: Any, patience_s: float = PATIENCE_S) -> Any:

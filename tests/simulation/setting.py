@@ -60,8 +60,13 @@ CONFIGURATIONS: tuple[tuple[NodeGroupSpec, ...], ...] = (
     (GPU, GPU_SPOT, CPU),
     (GPU, CPU),
     (GPU.model_copy(update={"max_size": 2}), GPU_SPOT, CPU),
+    (
+        GPU.model_copy(update={"locations": ("FIN-02",)}),
+        GPU_SPOT.model_copy(update={"contracts": (Contract.ON_DEMAND,), "locations": ("FIN-02", "FIN-01")}),
+        CPU,
+    ),
 )
-"""What the operator may have written: everything; one group removed; one group made smaller."""
+"""What the operator may have written: everything; a group removed; one made smaller; other places and contracts."""
 
 GROUPS = tuple(spec.name for spec in CONFIGURATIONS[0])
 
@@ -88,7 +93,7 @@ def world_config(seed: int) -> SimulatorConfig:
             "guest": {"low": 10, "high": 60},
             "shutting_down": {"low": 2, "high": 20},
             "booting": {"low": 5, "high": 30},
-            "deleting": {"low": 1, "high": draw.choice((10, 70))},
+            "deleting": {"low": 1, "high": draw.choice((10, 70, 300))},
             "no_capacity": {"low": 1, "high": 30},
             "no_capacity_linger": draw.choice((30, 240)),
         },

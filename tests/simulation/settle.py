@@ -20,6 +20,7 @@ def calm(stage: Stage) -> None:
     stage.disk.mend()
     stage.cloud.down = False
     stage.cloud.exchange.faults.clear()
+    stage.cloud.late_s.clear()
     world.catch_up()
     world.state.skew_ms = 0
     world.state.market.removed.clear()

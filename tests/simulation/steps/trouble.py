@@ -37,6 +37,20 @@ class CloudFault:
 
 
 @dataclass(frozen=True, slots=True)
+class LateOrder:
+    """The next order times out after half a minute and is executed whenever the cloud comes round to it."""
+
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"the next order is not answered, and executed after {self.seconds:g} s"
+
+    def act(self, stage: Stage) -> None:
+        """Prepare it."""
+        stage.cloud.late_s.append(self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
 class EmptyCatalogue:
     """The next catalogue is empty."""
 
