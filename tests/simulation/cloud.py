@@ -98,6 +98,9 @@ class Watch:
     def deleting(self, deletions: Sequence[Deletion]) -> None:
         """Delete calls are about to be made."""
 
+    def sweeping(self, volume_id: str) -> None:
+        """A volume is about to be deleted."""
+
 
 class MoodyCloud(InProcessCloud):
     """The cloud port on the world, with latency by chance, a place to die around every call, and a memory."""
@@ -185,3 +188,8 @@ class MoodyCloud(InProcessCloud):
         """The deletions, watched."""
         self.watch.deleting(deletions)
         return super().delete_instances(deletions)
+
+    def delete_volume(self, volume_id: str, *, permanent: bool) -> None:
+        """The deletion of a volume, watched."""
+        self.watch.sweeping(volume_id)
+        super().delete_volume(volume_id, permanent=permanent)

@@ -11,7 +11,7 @@ from tests.simulation.accounts import Accounts
 from tests.simulation.cloud import Watch
 from tests.simulation.invariants.always import ALWAYS
 from tests.simulation.invariants.bounded import Bounds
-from tests.simulation.invariants.calls import DELETIONS, ORDERS
+from tests.simulation.invariants.calls import DELETIONS, ORDERS, SWEEPS
 from tests.simulation.invariants.facts import FACTS
 from tests.simulation.invariants.sampled import SAMPLED
 from tests.simulation.invariants.settled import SETTLED
@@ -58,6 +58,11 @@ class Inspector(Watch):
         """Delete calls are about to be made."""
         for check in DELETIONS:
             self._note(check.__name__, check(self._stage, deletions))
+
+    def sweeping(self, volume_id: str) -> None:
+        """A volume is about to be deleted."""
+        for check in SWEEPS:
+            self._note(check.__name__, check(self._stage, volume_id))
 
     def overheard(self, words: str) -> None:
         """Something was logged that must never happen."""

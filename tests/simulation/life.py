@@ -14,11 +14,12 @@ from app.ledger.ledger import Ledger
 from app.reconcile.jobs.job import Bench, Job
 from app.reconcile.jobs.observe import Observe
 from app.reconcile.jobs.provision import Provision
+from app.reconcile.jobs.sweep import Sweep
 from app.reconcile.jobs.terminate import Terminate
 from app.reconcile.jobs.upkeep import Catalog, Deadlines, Housekeeping
 from app.reconcile.scheduler import _WAKES as WAKES
 from tests.simulation import setting
-from tests.simulation.agenda import Agenda, StrandPool, Slot
+from tests.simulation.agenda import Agenda, Slot, StrandPool
 from tests.simulation.cloud import MoodyCloud
 from tests.simulation.effects import Disk, Effects, FragileStore
 from tests.simulation.rpc import Rpc
@@ -93,6 +94,7 @@ class Life:
             (Catalog(bench=bench, every=timedelta(minutes=5)), ten),
             (Deadlines(bench=bench), five),
             (Housekeeping(bench=bench), timedelta(minutes=10)),
+            (Sweep(bench=bench), timedelta(minutes=10)),
         )
 
     def _wake(self, recorded: Sequence[Recorded[Event]]) -> None:

@@ -92,6 +92,8 @@ _DELETE_FAULTS: Sequence[Step] = (
     CloudFault("delete_timeout_before_commit"),
     CloudFault("delete_timeout_after_commit"),
     CloudFault("delete_403_already"),
+    CloudFault("os_volume_left"),
+    CloudFault("os_volume_left", (("times", 3),)),
     CloudFault("rate_limit", (("method", "PUT"), ("path", _LIST), ("retry_after", 20))),
 )
 _BLOWS: Sequence[Step] = (

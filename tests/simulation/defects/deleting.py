@@ -16,6 +16,7 @@ from app.domain.nodegroup import decide as group_decide
 from app.domain.nodegroup.commands import DecreaseTargetSize, DeleteNodes
 from app.domain.nodegroup.events import TargetSizeDecreased
 from app.reconcile.jobs import terminate
+from app.reconcile.jobs.sweep import Sweep
 from app.reconcile.jobs.terminate import Terminate
 from tests.simulation.defects import Change, Defect
 
@@ -180,5 +181,10 @@ DELETING = (
         name="forget-that-the-lost-was-given-back",
         words="giving back what is believed lost is not written down",
         changes=lambda: [Change(holder=group_decide, name="delete_nodes", new=_delete_only_the_living)],
+    ),
+    Defect(
+        name="never-sweep",
+        words="system disks that the cloud left behind stay",
+        changes=lambda: [Change(holder=Sweep, name="run", new=lambda _: None)],
     ),
 )

@@ -26,7 +26,9 @@ def a_name_has_two_machines(stage: Stage) -> Iterator[str]:
         if not item.hidden:
             by_name[item.hostname].append(item)
     for name, same in by_name.items():
-        if len(same) > 1 and any(is_deletable(stage, item) for item in same):
+        instance = stage.books.instances.get(name)
+        extra = [item for item in same if instance is None or item.id != instance.instance_id]
+        if len(same) > 1 and any(is_deletable(stage, item) for item in extra):
             yield name
 
 

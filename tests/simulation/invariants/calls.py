@@ -14,6 +14,7 @@ _SIGHTINGS = 3
 
 OrderCheck = Callable[[Stage, Order], Iterator[str]]
 DeletionCheck = Callable[[Stage, Sequence[Deletion]], Iterator[str]]
+SweepCheck = Callable[[Stage, str], Iterator[str]]
 
 
 def every_order_follows_its_intent(stage: Stage, order: Order) -> Iterator[str]:
@@ -90,6 +91,15 @@ def deletions_name_the_system_disk_and_no_other(stage: Stage, deletions: Sequenc
             yield f"{deletion.instance_id} is deleted with {named}, and none of them is known to be its OS volume"
 
 
+def only_disks_without_a_use_are_swept(stage: Stage, volume_id: str) -> Iterator[str]:
+    """A volume is deleted by itself only if it is the system disk of a machine of ours that is no more."""
+    volume = stage.world.state.volumes[volume_id]
+    machine = stage.world.state.instances.get(volume.last_instance_id or "")
+    is_left = machine is not None and not machine.foreign and machine.ended_ms is not None
+    if not volume.is_os or not is_left or volume.instance_id is not None:
+        yield f"{volume.name} is deleted, the {volume.status} volume of {machine.hostname if machine else 'nobody'}"
+
+
 ORDERS: tuple[OrderCheck, ...] = (
     every_order_follows_its_intent,
     only_what_is_wanted_is_ordered,
@@ -98,3 +108,4 @@ ORDERS: tuple[OrderCheck, ...] = (
     orders_carry_our_mark,
 )
 DELETIONS: tuple[DeletionCheck, ...] = (every_deletion_follows_its_intent, deletions_name_the_system_disk_and_no_other)
+SWEEPS: tuple[SweepCheck, ...] = (only_disks_without_a_use_are_swept,)
