@@ -80,7 +80,7 @@ class Theatre:
         """Run a story on the stage of a seed."""
         with tempfile.TemporaryDirectory(dir=self._directory) as directory:
             stage = Stage(seed, Path(directory), self._template, self._crew)
-            with _overhearing() as ear:
+            with _overhearing() as ear, naming(f"in the story of seed {seed}"):
                 return _play(stage, planned, tell, ear)
 
 
@@ -109,6 +109,16 @@ def _overhearing() -> Iterator[_Ear]:
         yield ear
     finally:
         structlog.configure(**before)
+
+
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """A mistake in the simulation itself says where it was made."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(place)
+        raise
 
 
 def _play(stage: Stage, planned: Sequence[Planned], tell: Told, ear: _Ear) -> Verdict:

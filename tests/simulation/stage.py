@@ -23,10 +23,10 @@ from tests.simulation.life import Life
 from tests.simulation.picture import Picture, take_picture
 from tests.simulation.rpc import PATIENCE_S, Rpc
 from tests.simulation.strands import Crew
+from tests.simulation.violation import Violated
 from tests.simulation.witness import Witness
 
 Facts = Sequence[Recorded[Event]]
-_RESTARTS = 20
 
 
 class Stage:
@@ -76,27 +76,34 @@ class Stage:
         return [item for item in self.world.state.instances.values() if is_billed(item) and not item.foreign]
 
     def start(self) -> None:
-        """A process starts, and again if it dies at that."""
-        for _ in range(_RESTARTS):
-            life = Life(
-                path=self.path,
-                clock=self.clock,
-                ids=self.ids,
-                cloud=self.cloud,
-                agenda=self.agenda,
-                effects=self.effects,
-                disk=self.disk,
-            )
-            self._life = life
-            self.lives += 1
-            try:
-                life.start(setting.CONFIGURATIONS[self.configuration], self._on_recorded)
-            except (Crash, StoreError):
-                life.die()
-            else:
-                self._looking = Rpc(life.ledger, self.clock, self._looks)
-                return
-        raise AssertionError("the provider does not start")
+        """A process starts, and again if it dies at that. Raises: Violated, if it refuses to and the disk works."""
+        while not self._is_started():
+            pass
+        self._looking = Rpc(self.life.ledger, self.clock, self._looks)
+
+    def _is_started(self) -> bool:
+        self._life = life = Life(
+            path=self.path,
+            clock=self.clock,
+            ids=self.ids,
+            cloud=self.cloud,
+            agenda=self.agenda,
+            effects=self.effects,
+            disk=self.disk,
+        )
+        self.lives += 1
+        strikes = self.disk.strikes
+        try:
+            life.start(setting.CONFIGURATIONS[self.configuration], self._on_recorded)
+        except Crash:
+            life.die()
+            return False
+        except StoreError as error:
+            life.die()
+            if self.disk.strikes == strikes:
+                raise Violated("the_provider_starts", f"life {self.lives}: {error}") from error
+            return False
+        return True
 
     def _on_recorded(self, recorded: Facts) -> None:
         missed = recorded[0].position - self.witness.position - 1

@@ -10,7 +10,7 @@ from tests.simulation.defects.deadlines import DEADLINES
 from tests.simulation.defects.deleting import DELETING
 from tests.simulation.defects.looking import LOOKING
 from tests.simulation.defects.orders import ORDERS
-from tests.simulation.run import Theatre, Verdict
+from tests.simulation.run import Theatre, Verdict, naming
 
 DEFECTS: Sequence[Defect] = (*ORDERS, *LOOKING, *DELETING, *DEADLINES, *BOOKS, *ANSWERS)
 
@@ -32,7 +32,7 @@ def chosen(names: Sequence[str]) -> Sequence[Defect]:
 
 def hunt(theatre: Theatre, defect: Defect, seeds: range, length: int) -> Catch:
     """Run stories with a defect until one breaks an invariant."""
-    with defect.made():
+    with defect.made(), naming(f"with the defect {defect.name}"):
         for count, seed in enumerate(seeds, start=1):
             verdict = theatre.run(seed, length)
             if not verdict.holds:
