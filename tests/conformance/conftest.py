@@ -12,16 +12,14 @@ from tests.protocol.clients import GENERATIONS, Client, compile_client
 from .autoscaler import Autoscaler
 from .cloud import Cloud
 from .provider import Stage, command_for
-from .scenes import Blackout, Hanging, Renamed, Retired, Revived
+from .scenes import Blackout, Hanging, Renamed, Retired, Revived, SwitchedOff
 from .scenes_with_tls import Secured
 from .service import Lender, Service
-from .settings import provider_settings, shared_groups
+from .settings import BRISK, provider_settings, shared_groups
 from .until import Patience
 
-_ORDERS_PER_STAGE = 36
-"""The provider sends at most 60 orders a minute, as the API demands; before that we move on to a new one."""
-
-_SCENES = frozenset({"blackout", "hanging", "renamed", "relabelled", "revived", "retired", "secured"})
+_ORDERS_PER_STAGE, _LISTINGS_PER_STAGE = 36, 80
+"""The provider keeps to the API's limits, 60 orders and 120 listings a minute; before that we move on to a new one."""
 
 CLOUDLESS = "needs the simulated cloud and a provider of our own, not --address"
 
@@ -37,7 +35,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Our own markers."""
     config.addinivalue_line("markers", "mutants: runs parts of the suite against deliberately broken providers")
-    config.addinivalue_line("markers", "xdist_group: what belongs together, also where xdist is switched off")
     if config.getoption("--fault", None):
         Patience.seconds = 10.0
     address = config.getoption("--address", None)
@@ -45,14 +42,6 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--address and --group go together")
     if address and config.getoption("numprocesses", None):
         raise pytest.UsageError("--address does not go with -n: the tests take turns in one node group")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `--dist loadgroup`, all tests of a scene go to one worker, so that it is played once."""
-    for item in items:
-        for scene in _SCENES.intersection(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.xdist_group(scene))
 
 
 class Stages:
@@ -65,10 +54,15 @@ class Stages:
 
     def current(self) -> Stage:
         """A stage on which a test may order two dozen machines."""
-        if self._current is None or self._current.cloud.orders() > _ORDERS_PER_STAGE:
+        if self._current is None or self._is_used_up(self._current.cloud.truth()["requests_by_route"]):
             self.close()
             self._current = self._exit.enter_context(self._make())
         return self._current
+
+    @staticmethod
+    def _is_used_up(requests: Mapping[str, int]) -> bool:
+        orders, listings = requests.get("POST /instances", 0), requests.get("GET /instances", 0)
+        return orders > _ORDERS_PER_STAGE or listings > _LISTINGS_PER_STAGE
 
     def close(self) -> None:
         """End the stage."""
@@ -102,7 +96,7 @@ def make_stage(
 @pytest.fixture(scope="session")
 def stages(make_stage: Callable[..., Stage]) -> Iterator[Stages]:
     """The stages that tests take turns on."""
-    stages = Stages(lambda: make_stage(shared_groups()))
+    stages = Stages(lambda: make_stage(shared_groups(), intervals={"observe": BRISK, "catalog": "10m"}))
     yield stages
     stages.close()
 
@@ -189,6 +183,13 @@ def renamed(make_stage: Callable[..., Stage]) -> Iterator[Renamed]:
 def relabelled(make_stage: Callable[..., Stage]) -> Iterator[Renamed]:
     """A provider whose provider ids are what the operator's distribution of Kubernetes makes of host names."""
     with Renamed.play(make_stage, "k3s://{group}/{hostname}.internal") as scene:
+        yield scene
+
+
+@pytest.fixture(scope="session")
+def switched_off(make_stage: Callable[..., Stage], clients: Mapping[str, Client]) -> Iterator[SwitchedOff]:
+    """A provider some of whose machines were just switched off."""
+    with SwitchedOff.play(make_stage, clients) as scene:
         yield scene
 
 

@@ -48,11 +48,13 @@ class Verdict:
         return tuple(number for number in self.fault.statements if number not in self.caught)
 
 
-def judge(fault: Fault) -> Verdict:
-    """Run the statements that must notice a fault against a provider that has it."""
+def judge(fault: Fault, generation: str = "") -> Verdict:
+    """Run the statements that must notice a fault against a provider that has it, for one generation or for all."""
     with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
         report = Path(scratch) / "report.xml"
         names = " or ".join(f"{prefix_of(number)}_" for number in fault.statements)
+        if generation:
+            names = f"({names}) and [{generation}"
         command = [
             sys.executable,
             "-m",

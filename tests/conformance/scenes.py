@@ -152,6 +152,29 @@ class Renamed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchedOff:
+    """The only machines of `stopping-for-…` and `gpu-for-…` are off; the first group's policy is to give those back."""
+
+    stage: Stage
+    kept: Mapping[str, str]
+
+    @classmethod
+    @contextmanager
+    def play(cls, make_stage: MakeStage, clients: Clients) -> Iterator[Self]:
+        """Until all are off."""
+        with make_stage(groups_for_each("stopping", "gpu")) as stage, everyone(clients, stage.address) as autoscalers:
+            groups = [
+                (ca, name_for(kind, letter)) for letter, ca in autoscalers.items() for kind in ("stopping", "gpu")
+            ]
+            for ca, group in groups:
+                ca.increase(group, 1)
+            machines = {group: running(ca, group, 1)[0] for ca, group in groups}
+            for instance_id in machines.values():
+                stage.cloud.act(stage.cloud.machine(instance_id), "offline")
+            yield cls(stage=stage, kept={letter: machines[name_for("gpu", letter)] for letter in autoscalers})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
     """Ids of one generation's instances before the kill, and how often the cloud refused to delete `stubborn`."""
 

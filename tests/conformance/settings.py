@@ -7,8 +7,8 @@ from tests.protocol.clients import GENERATIONS
 
 SECRET: Final = "s3cret-of-the-conformance-suite"
 GPU_LABEL: Final = "verda.com/gpu"
-OBSERVE_S: Final = 0.6
-"""Listings come as often as the API's limit of 120 a minute allows for long."""
+BRISK: Final = "400ms"
+"""Between two listings of a provider that does not live long."""
 
 _CUDA = "ubuntu-24.04-cuda-12.8-open-docker"
 _PLAIN = "ubuntu-24.04"
@@ -111,10 +111,11 @@ def provider_settings(groups: Mapping[str, Mapping[str, Any]], **changes: Any) -
     """A configuration of the provider; addresses, database and API's address come from whoever starts it.
 
     At most two orders of a group and four in all are under way at a time, so that wishes wait when orders are held.
+    Machines are listed as often as the API's limit of 120 a minute allows for long.
     """
     return {
         "cluster_name": "conformance",
-        "intervals": {"observe": f"{round(OBSERVE_S * 1000)}ms", "catalog": "10m"},
+        "intervals": {"observe": "600ms", "catalog": "10m"},
         "logging": {"format": "json", "level": "info"},
         "gpu_label": GPU_LABEL,
         "node_groups": dict(groups),

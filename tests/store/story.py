@@ -7,7 +7,13 @@ from datetime import timedelta
 from decimal import Decimal
 
 from app.clock import FakeClock, SeededIds
-from app.domain.cloud import RecordCatalogue, RecordSurplus, RecordSurplusGone, RecordUnreachable
+from app.domain.cloud import (
+    RecordCatalogue,
+    RecordSurplus,
+    RecordSurplusGone,
+    RecordUnreachable,
+    RecordVolumeDeleted,
+)
 from app.domain.decide import Command
 from app.domain.envelope import Cause, Event, Recorded
 from app.domain.ids import Mark, instance_name
@@ -77,6 +83,7 @@ class Story:
             self._readopt,
             self._learn,
             self._surplus,
+            self._sweep,
             self._strangers,
             self._catalogue,
             self._outage,
@@ -264,6 +271,10 @@ class Story:
             self._tell(RecordSurplusGone(instance_id=known))
         for instance in self._some(InstanceState.RUNNING, InstanceState.GONE)[:1]:
             self._tell(RecordSurplus(instance=instance.name, instance_id=self._ids.token(), reason="duplicate"))
+
+    def _sweep(self) -> None:
+        for instance in self._some(InstanceState.GONE)[:1]:
+            self._tell(RecordVolumeDeleted(volume_id=self._ids.token(), instance=instance.name, size_gb=50))
 
     def _strangers(self) -> None:
         self._appear(instance_name("gpu", self._ids.suffix()), self._ours("gpu"))

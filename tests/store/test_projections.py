@@ -51,9 +51,9 @@ def database(told: tuple[Path, Books], tmp_path: Path) -> Path:
 
 
 def test_the_story_has_every_event_there_is(tmp_path: Path) -> None:
-    """What the tests below prove, they prove for every type. One seed has them all, mostly."""
+    """What the tests below prove, they prove for every type. One seed has nearly all of them."""
     seen: set[str] = set()
-    for seed in (1, 2, 5, 6):
+    for seed in range(1, 9):
         story, _ = tell(tmp_path / f"{seed}.db", seed)
         seen |= story.seen
         if seen == set(EVENT_TYPES):
