@@ -8,6 +8,7 @@ ProviderError
 ├── DeadlinePassed          the caller has stopped waiting; nothing was done
 ├── NotServing              no trustworthy picture of the cloud yet
 ├── NotAllowed              the caller's certificate is not on the list
+├── Unreachable             a process that was to answer does not
 ├── ConfigurationError      every problem of a configuration, all at once
 ├── StoreError
 │   ├── StoreUnavailable    disk full, I/O error, locked: nothing was written
@@ -61,6 +62,10 @@ class NotServing(ProviderError):
 
 class NotAllowed(ProviderError):
     """The caller is known and not on the list of allowed clients."""
+
+
+class Unreachable(ProviderError):
+    """A process that was to answer us refused or did not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

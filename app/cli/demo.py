@@ -14,11 +14,18 @@ from app.cli.demo_verdict import compare, print_costs, print_events
 _console = Console(highlight=False)
 
 
+def register(cli: typer.Typer) -> None:
+    """Add the commands of this family."""
+    cli.command("demo")(demo)
+
+
 def demo(
     *,
     keep: Annotated[Path | None, typer.Option(help="Keep the database and the logs in this directory.")] = None,
 ) -> None:
-    """Grow, watch, lose a spot machine, run out of stock, delete, kill -9 and restart; under a minute.
+    """Play the autoscaler against the simulator and compare the books with the truth.
+
+    Grow, watch, lose a spot machine, run out of stock, delete, kill -9 and restart; under a minute.
 
     Exit code 1 if the books and the simulator's truth differ in the end.
     """

@@ -6,40 +6,49 @@ from collections.abc import Sequence
 import typer
 from rich.console import Console
 
-from app.cli import demo, read, serve, simulate
-from app.errors import CloudError, ConfigurationError, ProviderError, RuleViolation, StoreError, StoreHeld
-from app.rpc.client import CallFailed
+from app.cli.families import Families, application
+from app.errors import CloudError, ConfigurationError, ProviderError, RuleViolation, StoreError, StoreHeld, Unreachable
 
 EXIT_NO = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
 EXIT_HELD = 4
 
-_NOT_SERVE = frozenset({"--help", "-h", "--version", "--install-completion", "--show-completion"})
-_errors = Console(stderr=True, highlight=False, soft_wrap=True)
+COMMANDS: Families = {
+    "serve": ("serve", "Serve Cluster Autoscaler until told to stop."),
+    "simulate": ("simulate", "Simulate the Verda API until told to stop."),
+    "demo": ("demo", "Play the autoscaler against the simulator and compare the books with the truth."),
+    "status": ("look", "Node groups with their sizes and costs, and how the cloud is doing."),
+    "instances": ("look", "Instances: state, machine, price and what they have cost."),
+    "events": ("story", "The log in words, oldest first."),
+    "config": ("settings", "The configuration: check it."),
+}
+"""Command → its family, a module of this package with `register`, and what it does."""
 
-cli = typer.Typer(
+_NOT_SERVE = frozenset({"--help", "-h", "--version", "--install-completion", "--show-completion"})
+
+cli = application(
+    COMMANDS,
     name="verda-cloud-provider",
     help="Lets a Kubernetes Cluster Autoscaler rent and return GPU machines at Verda Cloud. Without a command: serve.",
     no_args_is_help=False,
-    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-cli.command("serve")(serve.serve)
-cli.command("simulate")(simulate.simulate)
-cli.command("demo")(demo.demo)
-cli.command("status")(read.status)
-cli.command("instances")(read.instances)
-cli.command("events")(read.events)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - what Typer calls back with
+    if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 - quick looks do not pay for it
+
+        typer.echo(f"verda-cloud-provider {version('verda-cloud-provider')}")
+        raise typer.Exit
 
 
 @cli.callback()
 def _root(
     *,
-    version: bool = typer.Option(
-        False, "--version", help="Print the version.", is_eager=True, callback=serve.print_version
-    ),
+    version: bool = typer.Option(False, "--version", help="Print the version.", is_eager=True, callback=_print_version),
 ) -> None:
     """Options that stand before every command."""
 
@@ -54,10 +63,11 @@ def with_default_command(arguments: Sequence[str]) -> list[str]:
 def main() -> None:
     """Run, and turn our own errors into one clear message and an exit code."""
     try:
-        cli(with_default_command(sys.argv[1:]))
+        cli(with_default_command(sys.argv[1:]), prog_name="verda-cloud-provider")
     except ProviderError as error:
-        _errors.print("[bold red]error:[/] ", end="")
-        _errors.print(error.message, markup=False)
+        errors = Console(stderr=True, highlight=False, soft_wrap=True)
+        errors.print("[bold red]error:[/] ", end="")
+        errors.print(error.message, markup=False)
         sys.exit(exit_code(error))
 
 
@@ -68,7 +78,7 @@ def exit_code(error: ProviderError) -> int:
             return EXIT_HELD
         case ConfigurationError() | RuleViolation():
             return EXIT_USAGE
-        case StoreError() | CloudError() | CallFailed():
+        case StoreError() | CloudError() | Unreachable():
             return EXIT_UNREACHABLE
         case _:
             return EXIT_USAGE

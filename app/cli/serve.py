@@ -4,14 +4,13 @@ import os
 import signal
 import sys
 import threading
-from importlib.metadata import version as version_of
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, NoReturn
 
 import typer
 
-from app.bootstrap import DISTRIBUTION, App, embedded_simulator, wait_until_serving
+from app.bootstrap import App, embedded_simulator, wait_until_serving
 from app.config.load import LoadedConfig, Overrides, load
 from app.config.values import Refused, address
 from app.errors import ConfigurationError, Problem, ProviderError, StoreHeld
@@ -33,11 +32,9 @@ SimulatorOption = Annotated[
 ]
 
 
-def print_version(wanted: bool) -> None:  # noqa: FBT001 - what Typer calls back with
-    """`--version`."""
-    if wanted:
-        typer.echo(f"{DISTRIBUTION} {version_of(DISTRIBUTION)}")
-        raise typer.Exit
+def register(cli: typer.Typer) -> None:
+    """Add the commands of this family."""
+    cli.command("serve")(serve)
 
 
 def serve(
@@ -49,7 +46,10 @@ def serve(
     log_level: LevelOption = None,
     with_simulator: SimulatorOption = None,
 ) -> None:
-    """Serve Cluster Autoscaler until told to stop (SIGINT or SIGTERM; a second one exits at once)."""
+    """Serve Cluster Autoscaler until told to stop.
+
+    SIGINT and SIGTERM stop it; a second one ends it at once.
+    """
     overrides = Overrides(port=port, http_port=http_port, database=database, log_level=log_level)
     loaded = load(config, environ=os.environ, overrides=overrides)
     set_up_logging(loaded.config.logging.level, loaded.config.logging.format)

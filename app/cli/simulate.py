@@ -11,6 +11,11 @@ from app.simulator.config import SimulatorConfig, load_config
 from app.simulator.runner import run
 
 
+def register(cli: typer.Typer) -> None:
+    """Add the commands of this family."""
+    cli.command("simulate")(simulate)
+
+
 def simulate(
     *,
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8090,
@@ -22,7 +27,10 @@ def simulate(
     config: Annotated[Path | None, typer.Option(help="A YAML file with the simulator's own settings.")] = None,
     state: Annotated[Path | None, typer.Option(help="Keep the world in this file between runs.")] = None,
 ) -> None:
-    """Simulate the Verda API until told to stop. Its control plane is at /_sim, credentials are simulator/simulator."""
+    """Simulate the Verda API until told to stop.
+
+    Its control plane is at /_sim, credentials are simulator/simulator.
+    """
     settings = load_config(config) if config is not None else SimulatorConfig()
     changes: dict[str, Any] = {}
     if seed is not None:

@@ -6,12 +6,12 @@ from typing import Self
 
 import grpc
 
-from app.errors import ProviderError
+from app.errors import Unreachable
 from app.rpc.gen import externalgrpc_pb2 as pb
 from app.rpc.gen.externalgrpc_pb2_grpc import CloudProviderStub
 
 
-class CallFailed(ProviderError):
+class CallFailed(Unreachable):
     """The provider refused or could not be reached; `status` is the name of the gRPC status."""
 
     def __init__(self, method: str, error: grpc.RpcError) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from app.store.store import reading
+from app.store.reading import reading
 
 Rows = Sequence[dict[str, Any]]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from app.store import projections, sqlite
 from app.store.lock import Ending, WriterLock
 from app.store.migrate import migrate
-from app.store.store import require
+from app.store.reading import require
 
 
 def rebuild(path: Path, holder: str) -> int:

@@ -1,7 +1,7 @@
 """The store as the ledger sees it: open, append, remember, check."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from types import ModuleType
@@ -242,33 +242,5 @@ class Store:
             engine.dispose()
 
 
-def require(path: Path) -> None:
-    """See that there is a database, before SQLite makes one.
-
-    Raises:
-        StoreUnavailable: there is none.
-    """
-    with translated_file_errors():
-        if not path.exists():
-            raise StoreUnavailable(f"there is no database at {path}", path=str(path))
-
-
 def _size(file: Path) -> int | None:
     return file.stat().st_size if file.exists() else None
-
-
-@contextlib.contextmanager
-def reading(path: Path) -> Iterator[Connection]:
-    """A short read-only look at one moment of a database, also while a server writes it.
-
-    Raises:
-        StoreUnavailable: there is no database, or it cannot be read.
-        StoreCorrupt: the file is damaged.
-    """
-    require(path)
-    engine = sqlite.reader_engine(path)
-    try:
-        with sqlite.translated_errors(), engine.connect() as connection:
-            yield connection
-    finally:
-        engine.dispose()

@@ -10,7 +10,7 @@ from app.domain.envelope import Event, Recorded
 from app.errors import NotFound, StoreHeld, StoreUnavailable
 from app.ledger.ledger import Ledger
 from app.store import log, sqlite
-from app.store.store import reading
+from app.store.reading import reading
 from app.store.verify import verify
 from tests.store.harness import CA, one_more, reopened, rows, types_of
 

@@ -15,7 +15,7 @@ from app.domain.nodegroup.commands import DecreaseTargetSize, DeleteNodes, Incre
 from app.domain.observation import ObserveMachines
 from app.errors import Conflict
 from app.ledger.ledger import Ledger, open_ledger
-from app.store.store import reading
+from app.store.reading import reading
 from app.store.verify import verify
 from tests.store.harness import CA, one_more, rows
 

@@ -7,7 +7,8 @@ import pytest
 
 from app.errors import StoreCorrupt, StoreHeld, StoreUnavailable
 from app.store.chain import link
-from app.store.store import Store, reading
+from app.store.reading import reading
+from app.store.store import Store
 
 from .harness import LONG_AGO, opened, plain, rows
 

@@ -10,7 +10,8 @@ import pytest
 
 from app.errors import StoreCorrupt
 from app.store.chain import GENESIS, link
-from app.store.store import Store, reading
+from app.store.reading import reading
+from app.store.store import Store
 from app.store.verify import verify
 
 from .harness import LONG_AGO, plain, rows

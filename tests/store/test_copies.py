@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from app.store.store import reading
+from app.store.reading import reading
 from app.store.verify import verify
 
 from .harness import CA, copied, one_more, opened

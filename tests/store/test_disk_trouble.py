@@ -13,8 +13,9 @@ from app.clock import FakeClock
 from app.domain.nodegroup.commands import DecreaseTargetSize
 from app.errors import StoreUnavailable
 from app.ledger.ledger import Ledger
+from app.store.reading import reading
 from app.store.sqlite import driver
-from app.store.store import Store, reading
+from app.store.store import Store
 from app.store.verify import verify
 
 from .harness import CA, LONG_AGO, no_byte_written, one_more, opened, plain, projections, reopened, rows

@@ -13,7 +13,8 @@ from sqlalchemy import Engine
 from app.clock import FakeClock
 from app.errors import StoreCorrupt, StoreUnavailable
 from app.store import sqlite
-from app.store.store import Store, reading
+from app.store.reading import reading
+from app.store.store import Store
 from app.store.verify import verify
 
 from .harness import LONG_AGO, opened, projections, reopened

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.store.store import reading
+from app.store.reading import reading
 from app.store.verify import verify
 
 from . import doomed

@@ -12,8 +12,9 @@ import pytest
 
 from app.errors import StoreCorrupt, StoreHeld, StoreUnavailable
 from app.store.lock import Ending, WriterLock
+from app.store.reading import reading
 from app.store.rebuild import rebuild
-from app.store.store import Store, reading
+from app.store.store import Store
 
 from .harness import CA, LONG_AGO, no_byte_written, one_more, opened
 

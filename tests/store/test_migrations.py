@@ -16,8 +16,9 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from app.errors import StoreCorrupt, StoreHeld
 from app.store import schema
 from app.store.migrate import alembic_config, migrations_directory
+from app.store.reading import reading
 from app.store.sqlite import APPEND_ONLY_TRIGGERS
-from app.store.store import Store, reading
+from app.store.store import Store
 
 from .harness import LONG_AGO, opened, plain, rows
 

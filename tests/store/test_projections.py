@@ -12,8 +12,9 @@ from app.domain.books import Books
 from app.domain.registry import EVENT_TYPES
 from app.errors import StoreCorrupt, StoreHeld, StoreUnavailable
 from app.store import schema
+from app.store.reading import reading
 from app.store.rebuild import rebuild
-from app.store.store import Store, reading
+from app.store.store import Store
 from app.store.verify import verify
 
 from .harness import CA, copied, one_more, opened, plain, projections, reopened, rows

@@ -8,8 +8,8 @@ import pytest
 from app.clock import FakeClock
 from app.errors import StoreCorrupt
 from app.store.chain import link
+from app.store.reading import reading
 from app.store.rebuild import rebuild
-from app.store.store import reading
 from app.store.verify import verify
 
 from .harness import CA, one_more, opened, plain, rows

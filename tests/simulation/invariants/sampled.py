@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from app.domain.books import Books
 from app.store import log
 from app.store.projections import fold_log
-from app.store.store import reading
+from app.store.reading import reading
 from app.store.verify import verify
 from tests.simulation.stage import Stage
 from tests.simulation.violation import Always

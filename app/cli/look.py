@@ -1,20 +1,21 @@
-"""Commands that look into the database, whether the server runs or not: `status`, `instances`, `events`."""
+"""How things are: `status`, `instances`. They look into the database, whether the server runs or not."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from app.cli.options import DATABASE, DatabaseOption, GroupOption, OutputOption
 from app.cli.render import Output, Table, show
 from app.store import queries
 
-DatabaseOption = Annotated[Path, typer.Option(help="The database file.")]
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="table, json or yaml.")]
-GroupOption = Annotated[str | None, typer.Option("--node-group", "-g", help="Only this node group.")]
-_DATABASE = Path("var/provider.db")
+
+def register(cli: typer.Typer) -> None:
+    """Add the commands of this family."""
+    cli.command("status")(status)
+    cli.command("instances")(instances)
 
 
-def status(*, database: DatabaseOption = _DATABASE, output: OutputOption = Output.TABLE) -> None:
+def status(*, database: DatabaseOption = DATABASE, output: OutputOption = Output.TABLE) -> None:
     """Node groups with their sizes and costs, and how the cloud is doing."""
     overview = queries.overview(database)
     groups = queries.groups(database)
@@ -39,7 +40,7 @@ def instances(
     *,
     node_group: GroupOption = None,
     all_: Annotated[bool, typer.Option("--all", "-a", help="Also those that have ended.")] = False,
-    database: DatabaseOption = _DATABASE,
+    database: DatabaseOption = DATABASE,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Instances: state, machine, price and what they have cost."""
@@ -50,19 +51,3 @@ def instances(
     Table("instance", "state", "instance_type", "contract", "location", "hours", "cost", "currency").also(
         "instance_id", "reason"
     ).print(rows)
-
-
-def events(
-    *,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many, the newest.")] = 50,
-    node_group: GroupOption = None,
-    instance: Annotated[str | None, typer.Option("--instance", "-i", help="Only this instance.")] = None,
-    database: DatabaseOption = _DATABASE,
-    output: OutputOption = Output.TABLE,
-) -> None:
-    """The log in words, oldest first."""
-    rows = queries.events(database, limit=limit, node_group=node_group, instance=instance)
-    if output is not Output.TABLE:
-        show(output, list(rows))
-        return
-    Table("position", "recorded_at", "actor", "what").print(rows)
