@@ -1,11 +1,12 @@
-# Targets a person needs: run, run-verda, demo, test, lint, proto, lock. Everything lives in .venv and var/.
+# Targets a person needs: run, run-verda, demo, test, lint, proto, lock; for proofs at full length, conformance, crowd
+# and mutants. Everything lives in .venv and var/.
 SHELL := /bin/bash
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run run-verda demo test lint format proto proto-check lock clean setup
+.PHONY: run run-verda demo test conformance compatibility crowd mutants lint format proto proto-check lock clean setup
 
 setup: $(STAMP)
 
@@ -31,6 +32,22 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	@$(BIN)/python -m pytest -n auto
+
+# Ours, or with ADDRESS=host:port GROUP=name anybody's: then it rents up to three machines at a time in that group.
+conformance: $(STAMP)
+	@$(BIN)/python -m pytest tests/conformance $(if $(ADDRESS)$(GROUP),-n 0 --timeout 900 --address '$(ADDRESS)' --group '$(GROUP)',-n 2)
+
+# docs/compatibility.md, from a run of the whole suite.
+compatibility: $(STAMP)
+	@$(BIN)/python -m pytest tests/conformance -n 2 --compatibility docs/compatibility.md
+
+# Fifty clients of all generations at one group for half a minute.
+crowd: $(STAMP)
+	@$(BIN)/python -m tests.conformance.crowd
+
+# docs/conformance-mutants.md: does the conformance suite notice when a rule is broken? Most of an hour.
+mutants: $(STAMP)
+	@$(BIN)/python -m tests.conformance.mutants
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

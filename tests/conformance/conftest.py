@@ -11,6 +11,7 @@ from tests.protocol.clients import GENERATIONS, Client, compile_client
 
 from .autoscaler import Autoscaler
 from .cloud import Cloud
+from .compatibility import Compatibility
 from .provider import Stage, command_for
 from .scenes import Blackout, Hanging, Renamed, Retired, Revived, SwitchedOff
 from .scenes_with_tls import Secured
@@ -29,12 +30,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("conformance")
     group.addoption("--address", metavar="HOST:PORT", help="a running externalgrpc provider, instead of our own")
     group.addoption("--group", metavar="NAME", help="with --address: an empty node group to scale up and down")
+    group.addoption("--compatibility", metavar="FILE", help="write which statement holds for which generation")
     group.addoption("--fault", metavar="NAME", help="start our provider with this deliberate fault, see faults.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Our own markers."""
     config.addinivalue_line("markers", "mutants: runs parts of the suite against deliberately broken providers")
+    if page := config.getoption("--compatibility", None):
+        config.pluginmanager.register(Compatibility(Path(page)))
     if config.getoption("--fault", None):
         Patience.seconds = 10.0
     address = config.getoption("--address", None)

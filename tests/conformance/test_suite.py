@@ -2,37 +2,27 @@
 
 import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
 import pytest
 
+from tests.protocol.clients import GENERATIONS, Client
+
+from .compatibility import promises, statement_of, written_tests
+from .crowd import GROUP, crowd
 from .faults import SMOKE, all_faults
 from .mutants import judge, prefix_of
+from .provider import ROOT, Stage
 from .service import Service
+from .settings import KINDS
 
 STATEMENTS = {*(str(number) for number in range(1, 71)), "48a"}
 _OF_ALL_GENERATIONS = {"ca", "visit", "generation"}
 
 
-def written_tests() -> Iterator[ast.FunctionDef]:
-    """Every test of the suite, as it is written."""
-    for module in sorted(Path(__file__).parent.glob("test_*.py")):
-        if module.name != Path(__file__).name:
-            tree = ast.parse(module.read_text(encoding="utf-8"))
-            yield from (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name[:5] == "test_")
-
-
-def statement_of(test: ast.FunctionDef) -> str:
-    """The number in a test's name."""
-    found = re.match(r"test_0*(\d+a?)_", test.name)
-    assert found, test.name
-    return found[1]
-
-
 def test_every_statement_has_a_test() -> None:
     """The numbers in the names are those of the statements, all of them and no others."""
-    assert {statement_of(test) for test in written_tests()} == STATEMENTS
+    assert {statement_of(test.name) for test in written_tests()} == STATEMENTS
 
 
 def test_docstrings_carry_the_number() -> None:
@@ -40,7 +30,7 @@ def test_docstrings_carry_the_number() -> None:
     wrong = [
         test.name
         for test in written_tests()
-        if not re.match(rf"Statement {statement_of(test)}[:,]", ast.get_docstring(test) or "")
+        if not re.match(rf"Statement {statement_of(test.name)}[:,]", ast.get_docstring(test) or "")
     ]
     assert not wrong
 
@@ -72,3 +62,23 @@ def test_a_fault_is_noticed(request: pytest.FixtureRequest, external: Service | 
 def test_names_of_tests_sort_by_number() -> None:
     """Statement 48a has a place of its own."""
     assert [prefix_of(number) for number in ("1", "48", "48a")] == ["test_001", "test_048", "test_048a"]
+
+
+def test_the_page_of_compatibility_has_every_statement_and_no_failure() -> None:
+    """Its results come from a run (`make compatibility`), its promises from the tests as they are now."""
+    lines = (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if re.match(r"\| \d", line)]
+    assert {row[0]: row[1] for row in rows} == {number: "<br>".join(words) for number, words in promises().items()}
+    assert all(re.fullmatch(r"✓ \d+|-", cell) for row in rows for cell in row[2:])
+    assert all(len(row) == 2 + len(GENERATIONS) and "✓" in row[-1] for row in rows)
+
+
+def test_a_crowd_leaves_everything_consistent(
+    external: Service | None, make_stage: Callable[..., Stage], clients: Mapping[str, Client]
+) -> None:
+    """A few of the fifty that `make crowd` lets in, and for two seconds only."""
+    assert external is None
+    with make_stage({GROUP: KINDS[GROUP]}) as stage:
+        report = crowd(clients, stage, clients=10, seconds=2.0)
+    assert not report.broken
+    assert len(report.slowest_s) == 15

@@ -169,6 +169,7 @@ def compile_client(generation: str, directory: Path) -> Client:
         f"message NodeGroupTemplateNodeInfoResponse {{ {template} }}\n"
         f"message NodeGroupAutoscalingOptions {{ {options} }}\n"
     )
+    directory.mkdir(exist_ok=True)
     (directory / "kubernetes.proto").write_text(_KUBERNETES, encoding="utf-8")
     (directory / "client.proto").write_text(_COMMON + changed, encoding="utf-8")
     compiled = directory / "client.binpb"
