@@ -34,7 +34,7 @@ def test_a_gpu_pod_gets_one_node_from_zero(make_stage: MakeStage) -> None:
 
 
 def test_gpus_that_appear_late_buy_no_second_node(make_stage: MakeStage) -> None:
-    """Scenario 4. A node that carries the GPU label and shows no GPU yet is upcoming, not ready, for five minutes."""
+    """Scenario 4, F34. A node with the GPU label that shows no GPU yet is upcoming, not ready, for five minutes."""
     stage = make_stage(gpu())
     stage.kubelets.gpu_delay = timedelta(minutes=5)
     stage.cluster.submit("train", gpus=1)
@@ -49,6 +49,18 @@ def test_gpus_that_appear_late_buy_no_second_node(make_stage: MakeStage) -> None
     assert stage.cluster.pending() == []
     assert stage.calls("NodeGroupIncreaseSize") == ["OK"]
     assert stage.failed_loops() == []
+
+
+def test_a_node_without_the_gpu_label_is_bought_twice(make_stage: MakeStage) -> None:
+    """F34. What the kubelet's label is for: without it the node counts as ready, and as one without GPUs."""
+    stage = make_stage(gpu())
+    stage.kubelets.gpu_delay = timedelta(minutes=5)
+    stage.kubelets.labels_left_out = frozenset({"verda.com/gpu"})
+    stage.cluster.submit("train", gpus=1)
+    stage.until(160)
+    assert stage.cluster.pending() == ["train"]
+    assert stage.calls("NodeGroupIncreaseSize") == ["OK", "OK"]
+    assert stage.world.state.counters.creates_requested == 2
 
 
 def test_bursts_are_served_up_to_the_maximum(make_stage: MakeStage) -> None:

@@ -18,7 +18,7 @@ def group_of(desk: Desk, more: str) -> NodeGroup:
 
 
 def test_bad_names_are_told_together_each_with_a_valid_one(desk: Desk) -> None:
-    """A hostname the kubelet refuses is a paid machine that never joins."""
+    """F14: a hostname the kubelet refuses is a paid machine that never joins."""
     body = "{instance_type: x, image: y, max_size: 1, location: z}"
     names = ["GPU_Nodes", "-gpu", "gpu.a", "gpü", "1V100.6V-FIN-03", "a" * 60, "gpu", "///"]
     text = "node_groups:\n" + "".join(f"  {name}: {body}\n" for name in names)

@@ -23,13 +23,15 @@ class Kubelets:
     """Plays everything between the simulated machines and the cluster; strangers' machines join other clusters.
 
     `gpu_delay` is how long the device plugin takes to show GPUs, `ready_delay` how long a new node is not ready,
-    `spelled` how a kubelet writes the provider id it was given, `buries` whether anybody removes dead nodes.
+    `spelled` how a kubelet writes the provider id it was given, `labels_left_out` which labels its arguments lack,
+    `buries` whether anybody removes dead nodes.
     """
 
     def __init__(self, world: World, cluster: Cluster, clock: FakeClock, template: Callable[[str], Node]) -> None:
         self.gpu_delay = timedelta()
         self.ready_delay = timedelta()
         self.spelled: Callable[[str], str] = lambda provider_id: provider_id
+        self.labels_left_out: frozenset[str] = frozenset()
         self.buries = True
         self._world = world
         self._cluster = cluster
@@ -60,12 +62,13 @@ class Kubelets:
     def _register(self, hostname: str, guest: Any) -> None:
         template = self._template(group_of(guest["description"]))
         now = self._clock.now()
+        labels = {key: value for key, value in template.labels.items() if key not in self.labels_left_out}
         is_at_once = not self.ready_delay
         node = replace(
             template,
             name=hostname,
             provider_id=self.spelled(guest["provider_id"]),
-            labels={**template.labels, HOSTNAME_LABEL: hostname},
+            labels={**labels, HOSTNAME_LABEL: hostname},
             taints=dict(template.taints),
             allocatable=dict(template.allocatable),
             created_at=now,
