@@ -60,6 +60,17 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Several architectures need a buildx builder and a registry to push to: make image PLATFORMS=linux/amd64,linux/arm64 IMAGE=… PUSH=1
+IMAGE ?= verda-cloud-provider:0.1.0
+PLATFORMS ?=
+image:
+	docker buildx build -f deploy/Dockerfile -t $(IMAGE) $(if $(PLATFORMS),--platform $(PLATFORMS)) $(if $(PUSH),--push --sbom=true --provenance=true) .
+
+# What the image holds, as CycloneDX. The tool is fetched for the occasion; it is no part of the project.
+sbom: $(STAMP)
+	@mkdir -p dist
+	$(BIN)/uv tool run --from cyclonedx-bom==7.5.0 cyclonedx-py requirements --pyproject pyproject.toml --of JSON -o dist/sbom.cdx.json requirements.lock
+
 # The virtual path mapping makes protoc write `from app.rpc.gen import ...`, so the output needs no patching.
 proto: $(STAMP)
 	$(BIN)/python -m grpc_tools.protoc -Iapp/rpc/gen=proto --python_out=. --pyi_out=. --grpc_python_out=. proto/expander.proto proto/externalgrpc.proto proto/kubernetes.proto
@@ -70,6 +81,7 @@ proto-check: proto
 lock: $(STAMP)
 	$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --custom-compile-command 'make lock' pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --custom-compile-command 'make lock' --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --custom-compile-command 'make lock' --group build -c requirements-dev.lock -o requirements-build.lock
 
 clean:
 	rm -rf $(VENV) var .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

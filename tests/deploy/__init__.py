@@ -1,0 +1,1 @@
+"""What `deploy/` holds is valid, agrees with itself, and runs as far as this machine can run it."""

@@ -1,0 +1,139 @@
+"""The Helm chart: the same objects as the kustomization, and values that are checked before anything is installed."""
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import helm_python
+import kubernetes_validate
+import pytest
+import yaml
+from helm_python.errors import HelmError
+
+from app.config.load import load
+
+from .rendered import CHART, Manifest, chart, kustomization, one
+
+GROUPS = {"gpu": {"instance_type": "1A100.22V", "image": "ubuntu-24.04", "location": "FIN-01", "max_size": 4}}
+CONFIG: Mapping[str, Any] = {"cluster_name": "prod", "node_groups": GROUPS}
+EVERYTHING: Mapping[str, Any] = {
+    "config": CONFIG,
+    "image": {"digest": f"sha256:{'0' * 64}", "pullPolicy": "Always"},
+    "imagePullSecrets": [{"name": "registry"}],
+    "storage": {"className": "fast", "size": "20Gi"},
+    "nodeSelector": {"pool": "system"},
+    "tolerations": [{"key": "system", "operator": "Exists"}],
+    "podAnnotations": {"example.com/team": "ml"},
+    "networkPolicy": {"monitoringNamespaces": ["monitoring", "grafana"]},
+    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+}
+"""Every branch of the templates but the simulator's."""
+
+OURS = frozenset({"app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"})
+"""Labels that only a chart gives."""
+
+
+def comparable(manifest: Manifest) -> Manifest:
+    """Without what tells a release from a kustomization: some labels, and how a change of configuration is seen."""
+    plain = copy.deepcopy(manifest)
+    labels = plain["metadata"].get("labels", {})
+    plain["metadata"]["labels"] = {key: value for key, value in labels.items() if key not in OURS}
+    if plain["kind"] == "StatefulSet":
+        template = plain["spec"]["template"]
+        template["metadata"]["annotations"].pop("checksum/config", None)
+        for volume in template["spec"]["volumes"]:
+            if "configMap" in volume:
+                volume["configMap"]["name"] = "verda-cloud-provider"
+    return plain
+
+
+@pytest.mark.parametrize("kind", ["ServiceAccount", "Service", "StatefulSet", "NetworkPolicy", "PodDisruptionBudget"])
+def test_chart_and_kustomization_are_equal(kind: str) -> None:
+    """Two ways to install must not be two products."""
+    assert comparable(one(chart({"config": CONFIG}), kind)) == comparable(one(kustomization("base"), kind))
+
+
+def test_monitors_are_equal() -> None:
+    """Where the chart and the monitoring component overlap."""
+    ours = chart({"config": CONFIG, "serviceMonitor": {"enabled": True}})
+    theirs = one(kustomization("overlays/production"), "ServiceMonitor")
+    assert comparable(one(ours, "ServiceMonitor"))["spec"] == theirs["spec"]
+
+
+def test_configurations_say_the_same(tmp_path: Path) -> None:
+    """The chart's defaults are the base's file, apart from cluster and groups."""
+    base = yaml.safe_load(one(kustomization("base"), "ConfigMap")["data"]["config.yaml"])
+    given = {"cluster_name": base["cluster_name"], "node_groups": base["node_groups"]}
+    text = one(chart({"config": given}), "ConfigMap")["data"]["config.yaml"]
+    assert yaml.safe_load(text) == base
+    (tmp_path / "config.yaml").write_text(text.replace("/credentials", str(tmp_path)))
+    (tmp_path / "client_secret").write_text("not-a-real-secret")
+    loaded = load(tmp_path / "config.yaml", environ={"VERDA_CLIENT_ID": "id"}, dotenv=None)
+    assert loaded.config.verda.missing_credentials() == ()
+
+
+def test_the_operators_words_win_over_the_charts() -> None:
+    """A key of `config` replaces what the chart would have said, and leaves its neighbours."""
+    config = {**CONFIG, "http": {"token_file": "/tls/token"}, "tls": {"allowed_clients": ["cluster-autoscaler"]}}
+    loaded = yaml.safe_load(one(chart({"config": config}), "ConfigMap")["data"]["config.yaml"])
+    assert loaded["http"] == {"listen": "0.0.0.0:8087", "token_file": "/tls/token"}
+    assert loaded["tls"]["allowed_clients"] == ["cluster-autoscaler"]
+    assert loaded["tls"]["cert"] == "/tls/tls.crt"
+
+
+@pytest.mark.parametrize("version", ["1.28", "1.37"])
+def test_every_branch_is_valid_strictly(version: str) -> None:
+    """With everything set, and with the simulator."""
+    for values in (EVERYTHING, {"config": CONFIG, "simulator": {"enabled": True}}):
+        for manifest in chart(values):
+            if manifest["kind"] not in {"ServiceMonitor", "PrometheusRule"}:
+                kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_a_changed_configuration_is_a_changed_pod() -> None:
+    """Otherwise an upgrade would change a file that nobody reads again."""
+    before = one(chart({"config": CONFIG}), "StatefulSet")
+    after = one(chart({"config": {**CONFIG, "max_hourly_cost": 3}}), "StatefulSet")
+    assert before != after
+    assert comparable(before) == comparable(after)
+
+
+def test_digest_wins_over_the_tag() -> None:
+    """A digest is what was tested."""
+    (container,) = one(chart(EVERYTHING), "StatefulSet")["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == f"ghcr.io/verda-cloud-provider/verda-cloud-provider@sha256:{'0' * 64}"
+    assert container["imagePullPolicy"] == "Always"
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [
+        ({}, "cluster_name"),
+        ({"config": {**CONFIG, "node_groups": {"GPU_Nodes": {}}}}, "GPU_Nodes"),
+        ({"config": CONFIG, "replicas": 2}, "replicas"),
+        ({"config": CONFIG, "storage": {"size": "10"}}, "/storage/size"),
+        ({"config": CONFIG, "image": {"digest": "latest"}}, "/image/digest"),
+        ({"config": CONFIG, "networkPolicy": {"autoscalerLabels": {}, "enabled": "yes"}}, "/networkPolicy/enabled"),
+    ],
+    ids=["no-cluster-name", "group-name", "replicas", "size-without-unit", "digest", "switch"],
+)
+def test_wrong_values_are_refused_by_name(values: Mapping[str, Any], word: str) -> None:
+    """Before anything reaches a cluster; a second replica cannot even be asked for."""
+    with pytest.raises(HelmError, match=word):
+        chart(values)
+
+
+def test_chart_passes_helms_own_lint() -> None:
+    """Its one remark is a missing icon."""
+    found = helm_python.lint(CHART, {"config": dict(CONFIG)}, strict=True)
+    assert [message["error"] for message in found["messages"]] == ["icon is recommended"]
+
+
+def test_versions_agree() -> None:
+    """Chart, kustomization and program are released together."""
+    about = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    (container,) = one(kustomization("base"), "StatefulSet")["spec"]["template"]["spec"]["containers"]
+    project = (CHART.parents[2] / "pyproject.toml").read_text()
+    assert f'\nversion = "{about["appVersion"]}"\n' in project
+    assert container["image"].endswith(f":{about['appVersion']}")
