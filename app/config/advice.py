@@ -73,6 +73,12 @@ def _group(draft: Draft, config: Config, group: NodeGroup, path: Path) -> None:
                 (*path, "locations"),
                 "with {location} in provider_id_template an id is provisional until the location is known",
             )
+    if group.autoscaling_options.force_for_new_autoscalers:
+        draft.warn(
+            (*path, "autoscaling_options", "force_for_new_autoscalers"),
+            "Cluster Autoscaler 1.35 and later that get options from here take a node that is getting ready "
+            "for a broken one, and may buy a second: prefer its flags",
+        )
     _patience(draft, group, path)
 
 

@@ -11,10 +11,11 @@ from app.domain.nodegroup.commands import DecreaseTargetSize, DeleteNodes, Incre
 from app.domain.nodegroup.decide import served_group
 from app.errors import InvalidRequest
 from app.ledger.ledger import Ledger
+from app.log import get_logger
 from app.rpc.answers import Answers, available_gpu_types
 from app.rpc.gen import externalgrpc_pb2 as pb
 from app.rpc.gen.externalgrpc_pb2_grpc import CloudProviderServicer
-from app.rpc.generation import encode_options
+from app.rpc.generation import encode_options, why_withheld
 from app.rpc.interceptors import current_call
 from app.rpc.mapping import node_group_message
 from app.rpc.prices import price_of_node, price_of_pod
@@ -22,6 +23,8 @@ from app.rpc.spellings import Spellings
 
 _FAKE_NODE = "k8s.io/cluster-autoscaler/fake-node-reason"
 """The autoscaler marks its stand-ins for machines that never registered with this annotation."""
+
+_log = get_logger()
 
 
 class CloudProvider(CloudProviderServicer):
@@ -33,6 +36,7 @@ class CloudProvider(CloudProviderServicer):
         self._gpu_label = gpu_label
         self._answers = Answers()
         self._spellings = Spellings(ledger)
+        self._warned: set[tuple[str, ...]] = set()
 
     def close(self) -> None:
         """Write nothing more; for when no RPC is answered any longer."""
@@ -157,8 +161,18 @@ class CloudProvider(CloudProviderServicer):
         """The group's own options where the client can be told them without harm, else none: "your own flags"."""
         group = served_group(self._books, request.id)
         defaults = request.defaults if request.HasField("defaults") else None
-        options = encode_options(defaults, group.spec.autoscaling_options)
+        overrides = group.spec.autoscaling_options
+        options = encode_options(defaults, overrides)
+        if defaults is not None and options is None and not overrides.is_empty():
+            self._warn_once("options withheld", node_group=request.id, reason=why_withheld(defaults, overrides))
         return pb.NodeGroupAutoscalingOptionsResponse(nodeGroupAutoscalingOptions=options)
+
+    def _warn_once(self, event: str, **details: str) -> None:
+        """Say what the operator can change, and not again with every loop of the autoscaler."""
+        words = (event, *details.values())
+        if words not in self._warned:
+            self._warned.add(words)
+            _log.warning(event, **details)
 
     def GPULabel(self, request: pb.GPULabelRequest, context: grpc.ServicerContext) -> pb.GPULabelResponse:
         """The label that says "this node is supposed to have a GPU"."""

@@ -54,29 +54,39 @@ def encode_options(
     """The options to answer with; None means to leave them out, which every client takes for "your own flags".
 
     A client that gets options forgets its flags, so the answer is a copy of its defaults, including fields unknown to
-    us, with the overrides on top and each duration in both encodings. None where that could do harm:
-
-    * nothing is overridden, or the client is of no known generation;
-    * generation A cannot be told the provision time, takes it for zero and deletes every machine that boots;
-    * generation E cannot be told the start-up time, takes it for zero and buys a second node while the first gets
-      ready. The operator may insist (`force_for_new_autoscalers`);
-    * a duration would be zero: nodes would be deleted the moment they are not needed, or before they have booted.
+    us, with the overrides on top and each duration in both encodings. None where nothing is overridden, and where an
+    answer could do harm (`why_withheld`).
     """
-    generation = None if defaults is None else client_generation(defaults)
-    if defaults is None or overrides.is_empty() or generation in {None, Generation.A}:
-        return None
-    if generation is Generation.E and not overrides.force_for_new_autoscalers:
-        return None
-    durations = _durations(defaults, overrides)
-    if min(durations) <= 0:
+    if defaults is None or overrides.is_empty() or why_withheld(defaults, overrides):
         return None
     options = pb.NodeGroupAutoscalingOptions()
     options.CopyFrom(defaults)
     _overlay(options, overrides)
+    durations = _durations(defaults, overrides)
     for old, new, nanoseconds in zip(_KUBERNETES_DURATIONS, _PROTOBUF_DURATIONS, durations, strict=True):
         getattr(options, old).duration = nanoseconds
         getattr(options, new).FromNanoseconds(nanoseconds)
     return options
+
+
+def why_withheld(defaults: pb.NodeGroupAutoscalingOptions, overrides: AutoscalingOptions) -> str:
+    """What a client with these defaults would make of a group's options that it must not get; empty if it may."""
+    match client_generation(defaults):
+        case None:
+            return "the autoscaler is of no release we know"
+        case Generation.A:
+            return (
+                f"Cluster Autoscaler {Generation.A} would take the provision time, which it cannot be told, for zero "
+                "and delete every machine that boots: use its flags"
+            )
+        case Generation.E if not overrides.force_for_new_autoscalers:
+            return (
+                f"Cluster Autoscaler {Generation.E} would take the start-up time, which it cannot be told, for zero "
+                "and buy a second node while the first gets ready: use its flags, or force_for_new_autoscalers"
+            )
+    if min(_durations(defaults, overrides)) <= 0:
+        return "a duration of zero would delete nodes before they have booted: set all durations, here or by its flags"
+    return ""
 
 
 def template_response(node: bytes) -> pb.NodeGroupTemplateNodeInfoResponse:

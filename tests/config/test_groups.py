@@ -218,6 +218,15 @@ def test_several_locations_are_warned_of(desk: Desk) -> None:
     assert desk.warned(GROUP + 'provider_id_template: "verda://{location}/{hostname}"\n') == []
 
 
+def test_options_that_new_autoscalers_misread_are_told(desk: Desk) -> None:
+    """The protocol cannot carry their start-up time, and they take it for zero."""
+    options = "    autoscaling_options: {scale_down_unneeded_time: 30m%s}\n"
+    assert desk.warned(GROUP + options % "") == []
+    ((line, path, message),) = desk.warned(GROUP + options % ", force_for_new_autoscalers: true")
+    assert (line, path) == (7, f"{GPU}.autoscaling_options.force_for_new_autoscalers")
+    assert "may buy a second: prefer its flags" in message
+
+
 def test_timeouts_are_compared_with_the_autoscalers(desk: Desk) -> None:
     """Its own patience is 15 minutes, unless the group's options say otherwise."""
     create = desk.warned(GROUP + "    create_timeout: 15m\n")

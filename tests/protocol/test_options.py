@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.domain.nodegroup.spec import AutoscalingOptions
 from app.rpc.gen import externalgrpc_pb2 as pb
-from app.rpc.generation import Generation, client_generation, encode_options
+from app.rpc.generation import Generation, client_generation, encode_options, why_withheld
 
 from .clients import Client
 
@@ -259,3 +259,23 @@ def test_no_client_ever_reads_a_zero_duration(
         nanoseconds = getattr(options, old).duration
         assert nanoseconds > 0
         assert getattr(options, new).ToNanoseconds() == nanoseconds
+
+
+@pytest.mark.parametrize(
+    ("generation", "minutes", "words"),
+    [
+        ("A", (10, 20, 15), "Cluster Autoscaler 1.25-1.28 would take the provision time"),
+        ("B", (10, 20, 15), ""),
+        ("D", (10, 0, 15), "a duration of zero would delete nodes before they have booted"),
+        ("E", (10, 20, 15), "Cluster Autoscaler 1.35+ would take the start-up time"),
+    ],
+)
+def test_the_reason_for_withholding_is_told(
+    clients: Mapping[str, Client], generation: str, minutes: tuple[int, int, int], words: str
+) -> None:
+    """The operator learns which release makes the group's options useless, and what to do instead."""
+    request = request_of(clients[generation], minutes=minutes)
+    reason = why_withheld(request.defaults, UNNEEDED_HALF_AN_HOUR)
+    assert reason.startswith(words)
+    assert bool(reason) == bool(words)
+    assert (encode_options(request.defaults, UNNEEDED_HALF_AN_HOUR) is None) == bool(words)
