@@ -23,6 +23,11 @@ from app.domain.envelope import Cause, Event, Recorded
 from app.domain.nodegroup.commands import ApplyConfiguration
 from app.domain.service import StartService
 from app.errors import ConfigurationError, Problem
+from app.kube.jobs.bench import Bench as KubeBench
+from app.kube.jobs.clean_up import CleanUp
+from app.kube.jobs.cluster import TendCluster
+from app.kube.lightkube import LightkubeCluster, read_kubeconfig
+from app.kube.troubles import Troubles
 from app.ledger.ledger import Ledger, open_ledger
 from app.ledger.serving import Reason, obstacles
 from app.log import get_logger
@@ -113,6 +118,8 @@ class App:
         self._simulator = simulator
         backend = backend_of(self._config, simulator)
         self._cloud = self._build_cloud(backend)
+        self._cluster = self._build_cluster()
+        self._troubles = Troubles()
         with contextlib.ExitStack() as undo:
             self.ledger = self._open_ledger(loaded, backend)
             undo.callback(self.ledger.close)
@@ -136,6 +143,12 @@ class App:
             observer=self._observe_api,
             backend=backend.name,
         )
+
+    def _build_cluster(self) -> LightkubeCluster | None:
+        kubernetes = self._config.kubernetes
+        if not kubernetes.enabled:
+            return None
+        return LightkubeCluster(read_kubeconfig(kubernetes.kubeconfig), self._clock)
 
     def _observe_api(self, report: CallReport) -> None:
         self.metrics.observe_api(report.operation, report.outcome, report.duration_s)
@@ -212,6 +225,7 @@ class App:
         )
         return Scheduler(
             (
+                *self._cluster_jobs(),
                 Scheduled(job=observe, every=every.observe),
                 Scheduled(job=self.provision, every=_WORK_INTERVAL),
                 Scheduled(job=Terminate(bench=bench), every=_WORK_INTERVAL),
@@ -224,13 +238,26 @@ class App:
             self.metrics.observe_job,
         )
 
+    def _cluster_jobs(self) -> Sequence[Scheduled]:
+        if self._cluster is None:
+            return ()
+        bench = KubeBench(ledger=self.ledger, cluster=self._cluster, clock=self._clock, ids=self._ids)
+        settings = self._config.kubernetes.clean_up_nodes
+        clean_up = CleanUp(
+            bench=bench, grace=settings.after_not_ready, most=settings.max_per_sweep, dry_run=settings.dry_run
+        )
+        tend = TendCluster(bench=bench, works=(clean_up,), troubles=self._troubles)
+        return (Scheduled(job=tend, every=self._config.intervals.observe),)
+
     def _build_web(self) -> WebServer:
         self.metrics.build.info(
             {"version": version(DISTRIBUTION), "sqlite": sqlite_version(), "backend": self._cloud.backend}
         )
         self.metrics.started.set(self._clock.now().timestamp())
         self.metrics.collect_with(lambda: book_metrics(self.ledger))
-        pages = build_pages(self.ledger, self.metrics.registry, self.scheduler.is_alive)
+        pages = build_pages(
+            self.ledger, self.metrics.registry, self.scheduler.is_alive, optional=self._troubles.reasons
+        )
         return WebServer(pages, self._config.http.listen.host, self._config.http.listen.port)
 
     def _on_recorded(self, recorded: Sequence[Recorded[Event]]) -> None:
@@ -254,6 +281,8 @@ class App:
         self.rpc.start()
         if self._expander is not None:
             self._expander.start()
+        if self._cluster is not None:
+            self._cluster.start()
         self.scheduler.start()
         _log.info("started", backend=self.backend, grpc=str(self._config.listen), position=self.ledger.head.position)
 
@@ -271,6 +300,8 @@ class App:
         self.provision.wait_idle(_CREATE_GRACE_S)
         self.ledger.close()
         self._cloud.close()
+        if self._cluster is not None:
+            self._cluster.close()
         self.web.stop()
         _log.info("stopped")
 

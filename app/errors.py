@@ -14,6 +14,10 @@ ProviderError
 │   ├── StoreUnavailable    disk full, I/O error, locked: nothing was written
 │   ├── StoreHeld           another process holds the database
 │   └── StoreCorrupt        the file is not what we wrote
+├── ClusterError            the Kubernetes API did not do what was asked; scaling never depends on it
+│   ├── ClusterUnavailable  down, slow, overloaded, or not making sense
+│   ├── ClusterForbidden    not granted to us
+│   └── ClusterConflict     the object has changed since it was read: nothing was done
 └── CloudError              closed set of outcomes of a call to the cloud
     ├── NotSent             proven: the request never left
     ├── Rejected            proven: refused by the API's own answer, not executed
@@ -25,6 +29,7 @@ ProviderError
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import ClassVar
 
 
 class ProviderError(Exception):
@@ -105,6 +110,34 @@ class StoreHeld(StoreError):
 
 class StoreCorrupt(StoreError):
     """The file is damaged or not what we wrote."""
+
+
+class ClusterError(ProviderError):
+    """The Kubernetes API did not do what was asked."""
+
+    code: ClassVar[str]
+
+
+class ClusterUnavailable(ClusterError):
+    """Down, slow, overloaded, or not making sense; `retry_after` is its own wish. The call may have been executed."""
+
+    code = "cluster-unavailable"
+
+    def __init__(self, message: str, *, retry_after: timedelta | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ClusterForbidden(ClusterError):
+    """Proven: this is not granted to us, or nobody knows us."""
+
+    code = "cluster-forbidden"
+
+
+class ClusterConflict(ClusterError):
+    """Proven: the object is no longer the one that was read, so nothing was done."""
+
+    code = "cluster-conflict"
 
 
 class CloudError(ProviderError):

@@ -12,7 +12,6 @@ _SCRIPT = "put the script into Verda's project and give its id as startup_script
 NOT_YET: Mapping[str, str] = {
     "http.token_file": "keep http.listen on 127.0.0.1, or where only people you trust can reach it",
     "backup": "no copies are made yet; use .backup of sqlite3 -readonly",
-    "kubernetes.enabled": "remove dead nodes with kubectl, or let the cluster's own controllers do it",
     "startup_script_server.listen": _SCRIPT,
     "startup_script_server.url": _SCRIPT,
     "orphans": "machines of ours that the books do not know are adopted (orphans: adopt)",

@@ -14,6 +14,8 @@ from functools import cached_property
 from rpds import HashTrieMap
 
 from app.domain import cloud, service
+from app.domain.cluster import events as cluster_events
+from app.domain.cluster import state as cluster_state
 from app.domain.envelope import Event, Recorded
 from app.domain.ids import ProviderIdTemplate, node_key
 from app.domain.instance import events as instance_events
@@ -74,6 +76,7 @@ class Books:
     names_by_id: HashTrieMap[str, str] = field(default_factory=HashTrieMap)
     group_order: tuple[str, ...] = ()
     cloud: cloud.CloudView = field(default_factory=cloud.CloudView)
+    cluster: cluster_state.ClusterView = field(default_factory=cluster_state.ClusterView)
     installation: service.Installation = field(default_factory=service.Installation)
 
     def members(self, node_group: str) -> Members:
@@ -173,6 +176,8 @@ def evolve(books: Books, recorded: Recorded[Event]) -> Books:
         return books if group is None else books.with_group(group)
     if isinstance(event, cloud.AnyCloudEvent):
         return replace(books, cloud=cloud.evolve(books.cloud, recorded))  # type: ignore[arg-type] # likewise
+    if isinstance(event, cluster_events.AnyClusterEvent):
+        return replace(books, cluster=cluster_state.evolve(books.cluster, recorded))  # type: ignore[arg-type] # likewise
     if isinstance(event, service.AnyServiceEvent):
         return replace(books, installation=service.evolve(books.installation, recorded))  # type: ignore[arg-type] # likewise
     raise TypeError(f"no fold for events of type {event.type}")

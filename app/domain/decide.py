@@ -5,6 +5,8 @@ from typing import assert_never
 
 from app.domain import cloud, deadlines, observation, service
 from app.domain.books import Books
+from app.domain.cluster import commands as cluster_commands
+from app.domain.cluster import decide as cluster_decide
 from app.domain.envelope import Decision
 from app.domain.instance import commands as instance_commands
 from app.domain.instance import decide as instance_decide
@@ -36,10 +38,14 @@ CloudCommand = (
     | cloud.RecordSurplusGone
     | cloud.RecordVolumeDeleted
 )
+ClusterCommand = (
+    cluster_commands.AttemptNodeRemoval | cluster_commands.RecordNodeRemoved | cluster_commands.AbandonNodeRemoval
+)
 Command = (
     NodeGroupCommand
     | InstanceCommand
     | CloudCommand
+    | ClusterCommand
     | observation.ObserveMachines
     | observation.Readopt
     | instance_commands.CheckDeadlines
@@ -59,6 +65,8 @@ def decide(command: Command, books: Books, now: datetime) -> Decision:
         return _decide_instance(command, books, now)
     if isinstance(command, CloudCommand):
         return _decide_cloud(command, books)
+    if isinstance(command, ClusterCommand):
+        return _decide_cluster(command, books)
     match command:
         case observation.ObserveMachines():
             return observation.observe_machines(command, books)
@@ -122,5 +130,17 @@ def _decide_cloud(command: CloudCommand, books: Books) -> Decision:
             return cloud.record_surplus_gone(command, books.cloud)
         case cloud.RecordVolumeDeleted():
             return cloud.record_volume_deleted(command)
+        case _:
+            assert_never(command)
+
+
+def _decide_cluster(command: ClusterCommand, books: Books) -> Decision:
+    match command:
+        case cluster_commands.AttemptNodeRemoval():
+            return cluster_decide.attempt_node_removal(command, books)
+        case cluster_commands.RecordNodeRemoved():
+            return cluster_decide.record_node_removed(command, books)
+        case cluster_commands.AbandonNodeRemoval():
+            return cluster_decide.abandon_node_removal(command, books)
         case _:
             assert_never(command)

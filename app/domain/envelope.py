@@ -61,6 +61,15 @@ class CloudEvent(Event):
         return "cloud"
 
 
+class ClusterEvent(Event):
+    """An event of the one stream `cluster`."""
+
+    @property
+    def stream(self) -> str:
+        """Always `cluster`."""
+        return "cluster"
+
+
 class ServiceEvent(Event):
     """An event of the one stream `service`."""
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 from app.domain.cloud import AnyCloudEvent
+from app.domain.cluster.events import AnyClusterEvent
 from app.domain.envelope import Event
 from app.domain.instance.events import AnyInstanceEvent
 from app.domain.nodegroup.events import AnyNodeGroupEvent
@@ -15,7 +16,7 @@ Upcaster = Callable[[Payload], Payload]
 
 EVENT_TYPES: Mapping[str, type[Event]] = {
     event_type.type: event_type
-    for union in (AnyNodeGroupEvent, AnyInstanceEvent, AnyCloudEvent, AnyServiceEvent)
+    for union in (AnyNodeGroupEvent, AnyInstanceEvent, AnyCloudEvent, AnyClusterEvent, AnyServiceEvent)
     for event_type in get_args(union)
 }
 """Every event there is, by its name in the log."""

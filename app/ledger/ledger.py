@@ -15,7 +15,16 @@ from pathlib import Path
 from app.clock import Clock
 from app.domain.books import Books, evolve
 from app.domain.decide import Command, decide
-from app.domain.envelope import Cause, CloudEvent, Decision, Event, InstanceEvent, NodeGroupEvent, Recorded
+from app.domain.envelope import (
+    Cause,
+    CloudEvent,
+    ClusterEvent,
+    Decision,
+    Event,
+    InstanceEvent,
+    NodeGroupEvent,
+    Recorded,
+)
 from app.domain.instance.state import Instance
 from app.errors import DeadlinePassed, StoreCorrupt, StoreError, StoreHeld, StoreUnavailable
 from app.ledger.event_store import Batch, EventStore
@@ -238,6 +247,8 @@ class Ledger:
         if isinstance(event, NodeGroupEvent):
             group = books.groups.get(event.node_group)
             return group.version if group else 0
+        if isinstance(event, ClusterEvent):
+            return books.cluster.version
         return books.cloud.version if isinstance(event, CloudEvent) else books.installation.version
 
     def find_ended(self, key: str) -> Instance | None:

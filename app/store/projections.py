@@ -28,9 +28,10 @@ def write(connection: Connection, recorded: Sequence[Recorded[Event]], books: Bo
 
 
 def _write(connection: Connection, changes: Changes, position: int) -> None:
-    if changes.deletes:
-        gone = schema.surplus_instances.c.instance_id.in_(changes.deletes)
-        connection.execute(delete(schema.surplus_instances).where(gone))
+    for table, keys in changes.deletes.items():
+        if keys:
+            (key,) = table.primary_key.columns
+            connection.execute(delete(table).where(key.in_(keys)))
     for table, by_key in changes.upserts.items():
         if by_key:
             connection.exec_driver_sql(_UPSERTS[table], list(by_key.values()))
@@ -105,14 +106,14 @@ def fold_log(connection: Connection) -> tuple[Books, Changes]:
     """
     books = Books()
     touched: dict[str, Recorded[Event]] = {}
-    cloud: list[Recorded[Event]] = []
+    around: list[Recorded[Event]] = []
     for item in log.read(connection, 0):
         books = evolve(books, item)
-        if item.stream == "cloud":
-            cloud.append(item)
+        if item.stream in {"cloud", "cluster"}:  # streams whose single events have rows of their own
+            around.append(item)
         else:
             touched[item.stream] = item
     changes = Changes()
-    changes.note(cloud, books)
+    changes.note(around, books)
     changes.note(touched.values(), books)
     return books, changes

@@ -24,6 +24,8 @@ from app.domain.cloud import (
     OrphanDetected,
     Surplus,
 )
+from app.domain.cluster.events import AnyClusterEvent, NodeRemovalAttempted
+from app.domain.cluster.state import ClusterView, Removal
 from app.domain.envelope import Event, InstanceEvent, NodeGroupEvent, Recorded
 from app.domain.instance.state import Instance
 from app.domain.nodegroup.spec import NodeGroupSpec
@@ -38,11 +40,13 @@ _INSTANCE = TypeAdapter(Instance)
 _GROUP = TypeAdapter(NodeGroup)
 _TYPE = TypeAdapter(InstanceType)
 _SURPLUS = TypeAdapter(Surplus)
+_REMOVAL = TypeAdapter(Removal)
 _INSTALLATION = TypeAdapter(Installation)
 _INSTANCE_FIELDS = tuple(field.name for field in fields(Instance))
 _GROUP_FIELDS = tuple(field.name for field in fields(NodeGroup))
 _TYPE_FIELDS = tuple(InstanceType.model_fields)
 _SURPLUS_FIELDS = tuple(field.name for field in fields(Surplus))
+_REMOVAL_FIELDS = tuple(field.name for field in fields(Removal))
 _INSTALLATION_FIELDS = tuple(field.name for field in fields(Installation))
 _TEXTS = TypeAdapter(tuple[str, ...])
 _JSON_COLUMNS: Mapping[str, TypeAdapter[Any]] = {
@@ -131,7 +135,7 @@ class Changes:
 
     def __init__(self) -> None:
         self.upserts: dict[Table, dict[str, Values]] = {table: {} for table in schema.PROJECTED}
-        self.deletes: list[str] = []
+        self.deletes: dict[Table, list[str]] = {schema.surplus_instances: [], schema.node_removals: []}
 
     def note(self, recorded: Iterable[Recorded[Event]], books: Books) -> None:
         """Take the rows that these events touch from the books."""
@@ -148,6 +152,8 @@ class Changes:
                 self._put(schema.installation, _ONLY, row)
             elif isinstance(event, AnyCloudEvent):
                 self._note_cloud(event, position, books)
+            elif isinstance(event, AnyClusterEvent):
+                self._note_cluster(event, position, books)
 
     def _put(self, table: Table, key: str, row: Values) -> None:
         self.upserts[table][key] = row
@@ -163,16 +169,29 @@ class Changes:
                 row = _row(found, _SURPLUS_FIELDS, position=position)
                 self._put(schema.surplus_instances, event.instance_id, row)
         elif isinstance(event, DuplicateInstanceDeleted):
-            self.upserts[schema.surplus_instances].pop(event.instance_id, None)
-            self.deletes.append(event.instance_id)
+            self._drop(schema.surplus_instances, event.instance_id)
         elif isinstance(event, OrphanDetected):
             row = {"instance_id": event.instance_id, "reason": event.reason, "position": position}
             self._put(schema.orphans, event.instance_id, row)
 
+    def _drop(self, table: Table, key: str) -> None:
+        self.upserts[table].pop(key, None)
+        self.deletes[table].append(key)
+
+    def _note_cluster(self, event: AnyClusterEvent, position: int, books: Books) -> None:
+        self._put(schema.cluster, _ONLY, {"name": _ONLY, "version": books.cluster.version, "position": position})
+        removal = books.cluster.removals.get(event.uid)
+        if not isinstance(event, NodeRemovalAttempted):
+            self._drop(schema.node_removals, event.uid)
+        elif removal is not None:
+            self._put(schema.node_removals, event.uid, _row(removal, _REMOVAL_FIELDS, position=position))
+
 
 def books_of(rows: Mapping[Table, Sequence[RowMapping]], position: int) -> Books:
     """The books behind the rows of all projection tables."""
-    books = Books(position=position, cloud=_cloud_of(rows), installation=_installation_of(rows))
+    books = Books(
+        position=position, cloud=_cloud_of(rows), cluster=_cluster_of(rows), installation=_installation_of(rows)
+    )
     groups = sorted((_value(_GROUP, row) for row in rows[schema.node_groups]), key=lambda group: int(group.ordinal))
     for group in groups:
         books = books.with_group(group)
@@ -200,6 +219,14 @@ def _cloud_of(rows: Mapping[Table, Sequence[RowMapping]]) -> CloudView:
             trouble=row["trouble"],
             version=row["version"],
         )
+    return view
+
+
+def _cluster_of(rows: Mapping[Table, Sequence[RowMapping]]) -> ClusterView:
+    removals: Iterator[Removal] = (_value(_REMOVAL, row, "position") for row in rows[schema.node_removals])
+    view = ClusterView(removals=HashTrieMap({removal.uid: removal for removal in removals}))
+    for row in rows[schema.cluster]:
+        view = replace(view, version=row["version"])
     return view
 
 

@@ -15,7 +15,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_REVISION = "0001"
+SCHEMA_REVISION = "0002"
 """The newest migration; the same as Alembic's head."""
 
 metadata = MetaData(
@@ -188,6 +188,29 @@ cloud = Table(
     sqlite_strict=True,
 )
 
+cluster = Table(
+    "cluster",
+    metadata,
+    Column("name", Text, primary_key=True),
+    _integer("version"),
+    _integer("position"),
+    sqlite_strict=True,
+)
+
+node_removals = Table(
+    "node_removals",
+    metadata,
+    Column("uid", Text, primary_key=True),
+    _text("node"),
+    _text("instance"),
+    _text("node_group"),
+    _text("end"),
+    _text("silent_since"),
+    _text("attempted_at"),
+    _integer("position"),
+    sqlite_strict=True,
+)
+
 installation = Table(
     "installation",
     metadata,
@@ -204,5 +227,15 @@ installation = Table(
     sqlite_strict=True,
 )
 
-PROJECTED = (node_groups, instances, instance_types, surplus_instances, orphans, cloud, installation)
+PROJECTED = (
+    node_groups,
+    instances,
+    instance_types,
+    surplus_instances,
+    orphans,
+    cloud,
+    cluster,
+    node_removals,
+    installation,
+)
 """Every table that the fold of the log fills, and that can be emptied and filled again."""

@@ -12,8 +12,16 @@ from app.ledger.ledger import Ledger
 from app.ledger.serving import Reason, complaints, remarks
 
 
-def build_pages(ledger: Ledger, registry: CollectorRegistry, is_alive: Callable[[], bool]) -> Starlette:
-    """`/healthz`: the process works. `/readyz`: it can do its job, reasons as JSON. `/metrics`: Prometheus text."""
+def build_pages(
+    ledger: Ledger,
+    registry: CollectorRegistry,
+    is_alive: Callable[[], bool],
+    optional: Callable[[], Sequence[Reason]] = tuple,
+) -> Starlette:
+    """`/healthz`: the process works. `/readyz`: it can do its job, reasons as JSON. `/metrics`: Prometheus text.
+
+    `optional` tells what hinders parts that scaling does not depend on: remarks that never make the answer "not ready".
+    """
 
     def healthz(_request: Request) -> Response:
         if is_alive():
@@ -25,7 +33,7 @@ def build_pages(ledger: Ledger, registry: CollectorRegistry, is_alive: Callable[
         body = {
             "ready": not reasons,
             "reasons": _as_json(reasons),
-            "remarks": _as_json(remarks(ledger.books)),
+            "remarks": _as_json((*remarks(ledger.books), *optional())),
             "position": ledger.head.position,
         }
         return JSONResponse(body, status_code=503 if reasons else 200)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from app.domain import cloud, service
+from app.domain.cluster import events as cluster
 from app.domain.envelope import Event
 from app.domain.instance import events as instance
 from app.domain.instance.lifecycle import InstanceState
@@ -25,6 +26,7 @@ DIRECTORY = Path(__file__).parents[1] / "golden" / "events"
 
 _AT = datetime(2026, 1, 5, 12, 30, 15, 250000, tzinfo=UTC)
 _OURS = {"instance": "h100-k7m2p9qx", "node_group": "h100"}
+_NODE = {"node": "h100-k7m2p9qx", "uid": "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0", **_OURS}
 _ID = "5e1f0c9a-7b62-4d1e-9f0b-2a6c3d4e5f60"
 _TYPE = InstanceType(
     name="1H100.80S.30V",
@@ -153,6 +155,9 @@ SAMPLES: Sequence[Event] = (
     cloud.DuplicateInstanceDetected(instance_id=_ID, instance="h100-k7m2p9qx", reason="duplicate"),
     cloud.DuplicateInstanceDeleted(instance_id=_ID, instance="h100-k7m2p9qx"),
     cloud.OrphanVolumeDeleted(volume_id=_ID, instance="h100-k7m2p9qx", size_gb=100),
+    cluster.NodeRemovalAttempted(**_NODE, end=instance.End.EVICTED, silent_since=_AT),
+    cluster.NodeRemoved(**_NODE, end=instance.End.EVICTED),
+    cluster.NodeRemovalAbandoned(**_NODE, reason="it is ready again"),
     service.InstallationCreated(installation_id="q4k7m2p9qxa2b3c4"),
     service.ServiceStarted(
         epoch=3, version="0.1.0", host="provider-0", pid=7, sqlite_version="3.53.4", backend="verda"

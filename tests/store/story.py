@@ -14,6 +14,9 @@ from app.domain.cloud import (
     RecordUnreachable,
     RecordVolumeDeleted,
 )
+from app.domain.cluster.commands import AbandonNodeRemoval, AttemptNodeRemoval, RecordNodeRemoved
+from app.domain.cluster.ghosts import Ghost
+from app.domain.cluster.node import Node
 from app.domain.decide import Command
 from app.domain.envelope import Cause, Event, Recorded
 from app.domain.ids import Mark, instance_name
@@ -84,6 +87,7 @@ class Story:
             self._learn,
             self._surplus,
             self._sweep,
+            self._ghosts,
             self._strangers,
             self._catalogue,
             self._outage,
@@ -275,6 +279,17 @@ class Story:
     def _sweep(self) -> None:
         for instance in self._some(InstanceState.GONE)[:1]:
             self._tell(RecordVolumeDeleted(volume_id=self._ids.token(), instance=instance.name, size_gb=50))
+
+    def _ghosts(self) -> None:
+        for removal in list(self.ledger.books.cluster.removals.values()):
+            done = RecordNodeRemoved(uid=removal.uid)
+            left = AbandonNodeRemoval(uid=removal.uid, reason="it's back")
+            self._tell(self._random.choice((done, left)))
+        for instance in self._some(InstanceState.GONE, InstanceState.LOST)[:1]:
+            now, end = self.clock.now(), instance.end_reason
+            assert end is not None
+            node = Node(name=instance.name, uid=self._ids.token(), resource_version="1", created_at=now)
+            self._tell(AttemptNodeRemoval(ghost=Ghost(node=node, instance=instance, end=end, silent_since=now)))
 
     def _strangers(self) -> None:
         self._appear(instance_name("gpu", self._ids.suffix()), self._ours("gpu"))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import StoreCorrupt, StoreHeld, StoreUnavailable
+from app.store import schema
 from app.store.chain import link
 from app.store.reading import reading
 from app.store.store import Store
@@ -63,7 +64,7 @@ def test_the_first_start_leaves_the_tables_in_the_file_itself(tmp_path: Path) ->
     path, taken = tmp_path / "provider.db", tmp_path / "taken.db"
     with opened(path):
         taken.write_bytes(path.read_bytes())
-    assert rows(taken, "SELECT version_num FROM alembic_version") == [("0001",)]
+    assert rows(taken, "SELECT version_num FROM alembic_version") == [(schema.SCHEMA_REVISION,)]
 
 
 def test_a_killed_first_start_is_simply_done_again(tmp_path: Path) -> None:

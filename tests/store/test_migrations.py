@@ -84,7 +84,9 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(fresh: Path) ->
     """After a rollback of the program the old code must not write into tables it does not understand."""
     with plain(fresh) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(StoreCorrupt, match="schema revision 9999, this version knows up to 0001: run the newer"):
+    with pytest.raises(
+        StoreCorrupt, match=rf"schema revision 9999, this version knows up to {schema.SCHEMA_REVISION}: run the newer"
+    ):
         Store(fresh).open("the test", LONG_AGO)
     assert rows(fresh, "SELECT version_num FROM alembic_version") == [("9999",)]
 
@@ -151,7 +153,7 @@ def test_alembic_by_hand_migrates_the_database_it_is_told(tmp_path: Path, monkey
     monkeypatch.chdir(ROOT)
     path = tmp_path / "provider.db"
     alembic(["-x", f"database={path}", "upgrade", "head"])
-    assert rows(path, "SELECT version_num FROM alembic_version") == [("0001",)]
+    assert rows(path, "SELECT version_num FROM alembic_version") == [(schema.SCHEMA_REVISION,)]
     with opened(path) as ledger:
         assert ledger.head.position == 0
 

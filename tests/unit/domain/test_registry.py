@@ -5,7 +5,9 @@ from decimal import Decimal
 import pytest
 
 from app.domain.cloud import CloudUnreachable, DuplicateInstanceDeleted, OrphanVolumeDeleted, PriceChanged
-from app.domain.envelope import CloudEvent, Event, InstanceEvent, NodeGroupEvent, ServiceEvent
+from app.domain.cluster.events import NodeRemovalAbandoned, NodeRemovalAttempted, NodeRemoved
+from app.domain.envelope import CloudEvent, ClusterEvent, Event, InstanceEvent, NodeGroupEvent, ServiceEvent
+from app.domain.instance.events import End
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.nodegroup.events import (
     Rejection,
@@ -83,6 +85,9 @@ EVENTS: tuple[Event, ...] = (
     surplus(A_ID, A, "duplicate"),
     DuplicateInstanceDeleted(instance_id=A_ID, instance=A),
     OrphanVolumeDeleted(volume_id="v-1", instance=A, size_gb=100),
+    NodeRemovalAttempted(node=A, uid="u-1", instance=A, node_group="h100", end=End.EVICTED, silent_since=NOON),
+    NodeRemoved(node=A, uid="u-1", instance=A, node_group="h100", end=End.EVICTED),
+    NodeRemovalAbandoned(node=A, uid="u-1", instance=A, node_group="h100", reason="it has changed"),
     InstallationCreated(installation_id="inst1"),
     ServiceStarted(epoch=1, version="0.1.0", host="pod-0", pid=1, sqlite_version="3.51.3", backend="verda"),
     ConfigurationLoaded(sha256="5a", cluster_name="c1", node_groups=1, max_hourly_cost=Decimal("9.5")),
@@ -93,6 +98,7 @@ CATEGORIES: dict[type[Event], str] = {
     InstanceEvent: "instance",
     NodeGroupEvent: "nodegroup",
     CloudEvent: "cloud",
+    ClusterEvent: "cluster",
     ServiceEvent: "service",
 }
 PAST_PARTICIPLES_THAT_END_OTHERWISE = {"gone", "lost", "unknown", "reachable", "unreachable", "out"}

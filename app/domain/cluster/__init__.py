@@ -1,0 +1,1 @@
+"""The Kubernetes cluster that our machines join: commands, events, state, decide."""

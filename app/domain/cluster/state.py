@@ -1,0 +1,56 @@
+"""The cluster as the log tells it: what we are doing to its nodes."""
+
+from __future__ import annotations  # HashTrieMap cannot be subscripted at run time
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import assert_never
+
+from rpds import HashTrieMap
+
+from app.domain.cluster.events import AnyClusterEvent, NodeRemovalAbandoned, NodeRemovalAttempted, NodeRemoved
+from app.domain.envelope import Recorded
+from app.domain.instance.events import End
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """A Node object that is being removed."""
+
+    uid: str
+    node: str
+    instance: str
+    node_group: str
+    end: End
+    silent_since: datetime
+    attempted_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterView:
+    """Open removals by the node's uid: intents whose outcome is not known yet."""
+
+    removals: HashTrieMap[str, Removal] = field(default_factory=HashTrieMap)
+    version: int = 0
+
+
+def evolve(view: ClusterView, recorded: Recorded[AnyClusterEvent]) -> ClusterView:
+    """Fold one event of the stream `cluster`."""
+    event = recorded.event
+    view = replace(view, version=recorded.version)
+    match event:
+        case NodeRemovalAttempted():
+            removal = Removal(
+                uid=event.uid,
+                node=event.node,
+                instance=event.instance,
+                node_group=event.node_group,
+                end=event.end,
+                silent_since=event.silent_since,
+                attempted_at=recorded.recorded_at,
+            )
+            return replace(view, removals=view.removals.insert(event.uid, removal))
+        case NodeRemoved() | NodeRemovalAbandoned():
+            return replace(view, removals=view.removals.discard(event.uid))
+        case _:
+            assert_never(event)

@@ -1,0 +1,1 @@
+"""Optional work on the cluster that our machines join. Nothing else depends on it."""

@@ -1,0 +1,188 @@
+"""Exchanges with a Kubernetes API server: bounded in time and size, every failure translated."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+import httpx2
+from lightkube.core.exceptions import ConfigError
+
+from app.clock import Clock
+from app.errors import ClusterConflict, ClusterError, ClusterForbidden, ClusterUnavailable
+from app.kube.wire import read_status
+
+Json = dict[str, Any]
+
+_MAX_BODY: Final = 64 * 2**20
+"""A page of 500 nodes with all their images is a few megabytes."""
+_MAX_WORDS: Final = 300
+_OK: Final = 200
+_REDIRECT: Final = 300
+_UNAUTHORIZED: Final = 401
+_FORBIDDEN: Final = 403
+_NOT_FOUND: Final = 404
+_CONFLICTS: Final = frozenset({409, 422})
+"""Another version, or a change that the object as it now is does not allow, such as of a provider id that is set."""
+_GONE: Final = 410
+
+
+class Expired(ClusterUnavailable):
+    """The version to go on from is no longer known: begin anew with a list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long an exchange may take: one read, all of them, and silence during a watch."""
+
+    read: timedelta = timedelta(seconds=10)
+    total: timedelta = timedelta(seconds=30)
+    silence: timedelta = timedelta(seconds=90)
+
+
+class Api:
+    """Requests with JSON in and out. `client` knows the server, its certificate and our credentials."""
+
+    def __init__(self, client: httpx2.Client, clock: Clock, limits: Limits) -> None:
+        self._client = client
+        self._clock = clock
+        self._limits = limits
+
+    def close(self) -> None:
+        """Close the connections; a watch under way ends."""
+        self._client.close()
+
+    def get(self, path: str, params: Mapping[str, str] | None = None) -> Json | None:
+        """Read an object or a list; None if the server itself says there is none."""
+        return self._call("GET", path, params=params)
+
+    def delete(self, path: str, options: Json) -> Json | None:
+        """Delete an object; None if there is none."""
+        return self._call("DELETE", path, body=options)
+
+    def _call(
+        self, method: str, path: str, *, params: Mapping[str, str] | None = None, body: Json | None = None
+    ) -> Json | None:
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        content = json.dumps(body).encode() if body is not None else None
+        request = self._client.build_request(method, path, params=params, content=content, headers=headers)
+        with self._translating(method, path):
+            with self._opened(request) as response:
+                value = self._body(response)
+            if _OK <= response.status_code < _REDIRECT:
+                return _as_object(value)
+            self._refuse(response, value)
+            return None
+
+    @contextmanager
+    def _opened(self, request: httpx2.Request) -> Iterator[httpx2.Response]:
+        response = self._client.send(request, stream=True)
+        try:
+            yield response
+        finally:
+            response.close()
+
+    def _body(self, response: httpx2.Response) -> object:
+        """The whole body as JSON, None if it is none. A server that trickles is given up as a slow one is."""
+        ends_at = self._clock.monotonic() + self._limits.total.total_seconds()
+        parts: list[bytes] = []
+        size = 0
+        for part in response.iter_bytes():
+            parts.append(part)
+            size += len(part)
+            if size > _MAX_BODY or self._clock.monotonic() > ends_at:
+                raise ClusterUnavailable(f"the API server's answer does not end ({size} bytes so far)")
+        try:
+            value: object = json.loads(b"".join(parts))
+        except ValueError:
+            return None
+        return value
+
+    def _refuse(self, response: httpx2.Response, value: object) -> None:
+        """Nothing for a proven absence.
+
+        Raises:
+            ClusterError: any other refusal.
+        """
+        status = read_status(value)
+        if status is not None and response.status_code == _NOT_FOUND:
+            return
+        words = status.message[:_MAX_WORDS] if status is not None else "not in the API's own words"
+        raise _refusal(response.status_code, words, _retry_after(response))
+
+    def watch(self, path: str, params: Mapping[str, str]) -> Iterator[Json]:
+        """The changes that a watch tells, until the server or the line ends it.
+
+        Ends without an error when nothing was heard for too long: a line may be dead without anybody saying so.
+
+        Raises:
+            Expired: the version to go on from is too old.
+            ClusterError: the watch was refused, or broke off.
+        """
+        timeout = httpx2.Timeout(self._limits.read.total_seconds(), read=self._limits.silence.total_seconds())
+        request = self._client.build_request("GET", path, params=params, timeout=timeout)
+        with self._translating("WATCH", path), self._opened(request) as response:
+            if response.status_code != _OK:
+                self._refuse(response, self._body(response))
+                raise ClusterUnavailable("the API server has nothing to watch there")
+            yield {"type": "OPENED"}
+            try:
+                for line in response.iter_lines():
+                    if line:
+                        yield _change(line)
+            except httpx2.ReadTimeout:
+                return
+
+    @contextmanager
+    def _translating(self, method: str, path: str) -> Iterator[None]:
+        try:
+            yield
+        except ClusterError:
+            raise
+        except ConfigError as error:  # its words may hold what an exec plugin wrote
+            raise ClusterForbidden("the credentials for the API server cannot be had") from error
+        except httpx2.TimeoutException as error:
+            raise ClusterUnavailable(f"the API server is too slow: {method} {path}") from error
+        except (httpx2.HTTPError, httpx2.StreamError, OSError, RuntimeError) as error:
+            raise ClusterUnavailable(f"the API server cannot be reached: {type(error).__name__}") from error
+
+
+def _as_object(value: object) -> Json:
+    if not isinstance(value, dict):
+        raise ClusterUnavailable("the API server's answer is no JSON object")
+    return value
+
+
+def _change(line: str) -> Json:
+    """One line of a watch.
+
+    Raises:
+        Expired, ClusterUnavailable: it is an error, or cannot be read.
+    """
+    try:
+        change = _as_object(json.loads(line))
+    except ValueError as error:
+        raise ClusterUnavailable("the API server's watch broke off within a line") from error
+    if change.get("type") == "ERROR":
+        status = read_status(change.get("object"))
+        words = status.message[:_MAX_WORDS] if status is not None else "without a reason"
+        raise _refusal(status.code if status is not None else 0, words, None)
+    return change
+
+
+def _refusal(code: int, words: str, retry_after: timedelta | None) -> ClusterError:
+    if code in {_UNAUTHORIZED, _FORBIDDEN}:
+        return ClusterForbidden(f"the API server refuses ({code}): {words}")
+    if code in _CONFLICTS:
+        return ClusterConflict(f"the API server refuses ({code}): {words}")
+    if code == _GONE:
+        return Expired(f"the API server has forgotten that version: {words}")
+    return ClusterUnavailable(f"the API server answers {code}: {words}", retry_after=retry_after)
+
+
+def _retry_after(response: httpx2.Response) -> timedelta | None:
+    """Seconds, as API servers send them; other forms are nobody's."""
+    text = response.headers.get("Retry-After", "")
+    return timedelta(seconds=min(int(text), 3600)) if text.isascii() and text.isdigit() else None

@@ -1,0 +1,69 @@
+"""A cluster in memory, for tests and for playing scenarios: the same port, no network, faults to order."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+from app.domain.cluster.node import Node
+from app.errors import ClusterConflict, ClusterError
+
+
+class FakeCluster:
+    """Node objects by name.
+
+    `trouble` is raised by every call, `forbidden` by the calls it names; `stale` is what `nodes` shows instead.
+    """
+
+    def __init__(self) -> None:
+        self.trouble: ClusterError | None = None
+        self.forbidden: dict[str, ClusterError] = {}
+        self.stale: Sequence[Node] | None = None
+        self.deleted: list[str] = []
+        self._nodes: dict[str, Node] = {}
+        self._version = 0
+        self._lock = threading.Lock()
+
+    def put(self, node: Node) -> Node:
+        """Somebody writes this node, as a kubelet or a controller does; the version counts up."""
+        with self._lock:
+            self._version += 1
+            written = replace(node, resource_version=str(self._version))
+            self._nodes[node.name] = written
+        return written
+
+    def drop(self, name: str) -> None:
+        """Somebody else deletes this node."""
+        with self._lock:
+            self._nodes.pop(name, None)
+
+    def nodes(self) -> Sequence[Node]:
+        """All nodes, or what `stale` says."""
+        self._may("nodes")
+        with self._lock:
+            return tuple(self._nodes.values()) if self.stale is None else self.stale
+
+    def node(self, name: str) -> Node | None:
+        """One node as it is."""
+        self._may("node")
+        with self._lock:
+            return self._nodes.get(name)
+
+    def delete_node(self, node: Node) -> None:
+        """Delete it if it is still the one that was read."""
+        self._may("delete_node")
+        with self._lock:
+            known = self._nodes.get(node.name)
+            if known is None:
+                return
+            if (known.uid, known.resource_version) != (node.uid, node.resource_version):
+                raise ClusterConflict(f"node {node.name} has changed since it was read")
+            del self._nodes[node.name]
+            self.deleted.append(node.name)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def _may(self, call: str) -> None:
+        trouble = self.trouble or self.forbidden.get(call)
+        if trouble is not None:
+            raise trouble

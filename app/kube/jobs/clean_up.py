@@ -1,0 +1,101 @@
+"""Remove the Node objects of machines that are gone, so that their pods move on and the autoscaler stays healthy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import ClassVar
+
+from app.domain.cluster.commands import AbandonNodeRemoval, AttemptNodeRemoval, RecordNodeRemoved
+from app.domain.cluster.ghosts import Ghost, ghost_of, ghosts
+from app.domain.cluster.node import Node
+from app.domain.cluster.state import Removal
+from app.domain.envelope import Cause
+from app.domain.instance.state import Instance
+from app.errors import ClusterConflict, RuleViolation
+from app.kube.jobs.bench import Bench
+from app.log import INSTANCE, get_logger
+
+_log = get_logger(job="cluster")
+
+
+@dataclass(slots=True, kw_only=True)
+class CleanUp:
+    """Two witnesses for every removal: the log, in which the cloud proved the end, and the cluster, asked once more.
+
+    `grace` is how long a node must have been silent, `most` how many are removed in one pass; with `dry_run` it only
+    says once what it would do.
+    """
+
+    name: ClassVar[str] = "remove nodes"
+    bench: Bench
+    grace: timedelta
+    most: int
+    dry_run: bool = False
+    _told: set[str] = field(default_factory=set)
+
+    def run(self, nodes: Sequence[Node], cause: Cause) -> None:
+        """Resolve what was begun, then remove what is due."""
+        for removal in tuple(self.bench.books.cluster.removals.values()):
+            self._resolve(removal, cause)
+        found = ghosts(nodes, self._find, self.bench.clock.now(), self.grace)
+        self._told &= {ghost.node.uid for ghost in found}
+        for ghost in found[: self.most]:
+            if self.dry_run:
+                self._tell(ghost)
+            else:
+                self._remove(ghost, cause)
+
+    def _find(self, node: Node) -> Instance | None:
+        """Nobody's while a second machine under the same name is on its way out: the node may be that one's."""
+        instance = self.bench.owner(node)
+        twins = {surplus.instance for surplus in self.bench.books.cloud.surplus.values()}
+        return None if instance is None or instance.name in twins else instance
+
+    def _tell(self, ghost: Ghost) -> None:
+        if ghost.node.uid not in self._told:
+            self._told.add(ghost.node.uid)
+            _log.info("dry run: would remove node", **_of(ghost))
+
+    def _remove(self, ghost: Ghost, cause: Cause) -> None:
+        """Look again past every cache, write down the intent, remove exactly what was seen, write down the outcome."""
+        fresh = self.bench.cluster.node(ghost.node.name)
+        if fresh is None or fresh.uid != ghost.node.uid or fresh.provider_id != ghost.node.provider_id:
+            return
+        judged = ghost_of(fresh, self._find(fresh), self.bench.clock.now(), self.grace)
+        if judged is None:
+            return
+        try:
+            self.bench.record(AttemptNodeRemoval(ghost=judged), cause)
+        except RuleViolation:
+            return
+        self._delete(fresh, cause)
+
+    def _delete(self, node: Node, cause: Cause) -> None:
+        try:
+            self.bench.cluster.delete_node(node)
+        except ClusterConflict as conflict:
+            self.bench.record(AbandonNodeRemoval(uid=node.uid, reason=conflict.message), cause)
+            return
+        recorded = self.bench.record(RecordNodeRemoved(uid=node.uid), cause)
+        if recorded:
+            _log.info("node removed", node=node.name)
+
+    def _resolve(self, removal: Removal, cause: Cause) -> None:
+        """An intent without outcome: a crash or an outage came between. Look, never guess."""
+        node = self.bench.cluster.node(removal.node)
+        if node is None or node.uid != removal.uid:
+            self.bench.record(RecordNodeRemoved(uid=removal.uid), cause)
+        elif self.dry_run or ghost_of(node, self._find(node), self.bench.clock.now(), self.grace) is None:
+            reason = "nothing is removed in a dry run" if self.dry_run else "it is not silent, or its machine is back"
+            self.bench.record(AbandonNodeRemoval(uid=removal.uid, reason=reason), cause)
+        else:
+            self._delete(node, cause)
+
+
+def _of(ghost: Ghost) -> dict[str, str]:
+    return {
+        "node": ghost.node.name,
+        INSTANCE: ghost.instance.name,
+        "end": str(ghost.end),
+        "silent_since": str(ghost.silent_since),
+    }

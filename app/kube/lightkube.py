@@ -1,0 +1,92 @@
+"""The port over a real API server. Lightkube finds it and knows its credentials; the exchanges are our own.
+
+Lightkube's client cannot delete under preconditions, asks for no bookmarks, and waits for ever on a watch whose line is
+dead (docs/adr/0006).
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx2
+from lightkube.config.client_adapter import Client, ConnectionParams
+from lightkube.config.kubeconfig import KubeConfig, SingleConfig
+from lightkube.config.models import User
+from lightkube.core.exceptions import ConfigError
+
+from app.clock import Clock
+from app.domain.cluster.node import Node
+from app.errors import ConfigurationError, Problem
+from app.kube.api import Api, Limits
+from app.kube.watch import NODES, NodeWatch
+from app.kube.wire import read_node
+
+_CONNECT = timedelta(seconds=5)
+
+
+class LightkubeCluster:
+    """A Kubernetes API over HTTP."""
+
+    def __init__(self, config: SingleConfig, clock: Clock, limits: Limits | None = None) -> None:
+        """Calls nobody yet; `start` begins to follow the nodes."""
+        limits = limits or Limits()
+        timeout = httpx2.Timeout(limits.read.total_seconds(), connect=_CONNECT.total_seconds())
+        client = Client(config, ConnectionParams(timeout=timeout, trust_env=False))
+        self._api = Api(client, clock, limits)
+        self.watch = NodeWatch(self._api, clock)
+
+    def start(self) -> None:
+        """Begin to follow the nodes."""
+        self.watch.start()
+
+    def nodes(self) -> Sequence[Node]:
+        """All nodes as the watch tells them."""
+        return self.watch.nodes()
+
+    def node(self, name: str) -> Node | None:
+        """One node. Without a resource version the API server answers from its store and not from a cache."""
+        answer = self._api.get(_path(name))
+        return None if answer is None else read_node(answer)
+
+    def delete_node(self, node: Node) -> None:
+        """Delete it under the conditions that it is the node that was read, and unchanged."""
+        preconditions = {"uid": node.uid, "resourceVersion": node.resource_version}
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": preconditions}
+        self._api.delete(_path(node.name), options)
+
+    def close(self) -> None:
+        """Stop following, close the connections."""
+        self.watch.stop()
+        self._api.close()
+
+
+def _path(name: str) -> str:
+    return f"{NODES}/{quote(name, safe='')}"
+
+
+def read_kubeconfig(path: Path | None) -> SingleConfig:
+    """How to reach the cluster: from a file, or from inside with the pod's account.
+
+    Raises:
+        ConfigurationError: the file or the account is missing or makes no sense.
+    """
+    try:
+        known = KubeConfig.from_file(path) if path is not None else KubeConfig.from_service_account()
+        config = known.get()
+    except Exception as error:  # whatever Lightkube and its parsers make of a file that is none
+        raise ConfigurationError((_problem(path, error),)) from error
+    if config is None:
+        raise ConfigurationError((_problem(path, ConfigError("no context is set")),))
+    return config if config.user is not None else config._replace(user=User())
+
+
+def _problem(path: Path | None, error: Exception) -> Problem:
+    if path is None:
+        message = (
+            "this process runs in no pod with a service account: give the path of a kubeconfig, "
+            "or say kubernetes.enabled: false"
+        )
+    else:
+        message = f"{path} cannot be used ({type(error).__name__}): give a kubeconfig with a current context"
+    return Problem(source="configuration", line=None, path="kubernetes.kubeconfig", message=message)
