@@ -288,8 +288,14 @@ def unseen(books: Books, machines: Iterable[Machine], before: datetime) -> tuple
         for instance in books.listed_instances()
         if instance.unknown_since is not None
         and instance.unknown_since <= before
-        and not any(_may_be_its(machine, instance, books) for machine in alive.get(instance.name, ()))
+        and not any(_keeps_in_doubt(machine, instance, books) for machine in alive.get(instance.name, ()))
     )
+
+
+def _keeps_in_doubt(machine: Machine, instance: Instance, books: Books) -> bool:
+    """May be its machine; one without our mark, which it may have lost, only as long as another could be ordered."""
+    is_given_up = instance.state is not InstanceState.SUBMITTING
+    return _may_be_its(machine, instance, books) and not (is_given_up and mark_of_ours(machine, books) is None)
 
 
 def surplus(books: Books, machines: Iterable[Machine]) -> tuple[tuple[Instance, Machine], ...]:

@@ -5,9 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from app.domain.cloud import OrphanVolumeDeleted
+from app.domain.cloud import OrphanVolumeDeleted, RecordSurplus, RecordSurplusGone
 from app.domain.instance.commands import ConfirmEnded
 from app.domain.machine import Volume
+from app.domain.observation import ObserveMachines
 from app.domain.offering import Contract
 
 from .house import House, spec
@@ -34,6 +35,13 @@ def gone(house: House) -> str:
 def put(house: House, *volumes: Volume) -> None:
     """These are the project's volumes."""
     house.world.disks = {volume.volume_id: volume for volume in volumes}
+
+
+def see_disk(house: House, name: str, volume_id: str) -> None:
+    """The machine shows this system disk, as the next listing would."""
+    machine = replace(house.world.records["id-0001"], os_volume_id=volume_id)
+    house.execute(ObserveMachines(machines=(machine,), backend="simulator", claim=False))
+    assert house.instance(name).os_volume_id == volume_id
 
 
 def test_a_disk_left_by_a_deleted_machine_goes_for_good(house: House) -> None:
@@ -76,8 +84,9 @@ def test_nobody_else_s_volume_is_touched(house: House) -> None:
 def test_a_machine_that_lives_keeps_its_disk_whatever_the_volume_list_says(house: House) -> None:
     """One odd list must not cost a machine its disk."""
     (name,) = house.running()
+    see_disk(house, name, "v-own")
     house.clock.advance(timedelta(hours=1))
-    put(house, disk(f"{name}-os"))
+    put(house, disk(f"{name}-os", volume_id="v-own"))
     house.sweep.run()
     assert house.world.swept == []
 
@@ -103,6 +112,51 @@ def test_disks_of_lost_machines(house: House, contract: Contract, swept: list[tu
     put(house, disk(f"{name}-os"))
     house.sweep.run()
     assert house.world.swept == swept
+
+
+def test_what_was_given_back_while_it_was_believed_lost_leaves_no_disk(house: House) -> None:
+    """Its machine returned and was deleted as one too many; that the instance stays lost must not keep the disk."""
+    (name,) = house.running()
+    house.execute(ConfirmEnded(instance=name, instance_id="id-0001", known_by_id=True))
+    house.delete(name)
+    assert house.state(name) == "lost"
+    house.clock.advance(timedelta(minutes=5))
+    put(house, disk(f"{name}-os"))
+    house.sweep.run()
+    assert house.world.swept == [("v-1", True)]
+
+
+def test_a_second_machine_of_one_name_leaves_no_disk(house: House) -> None:
+    """The instance lives on and would keep the other's disk on the bill for as long; its own stays."""
+    (name,) = house.running()
+    see_disk(house, name, "v-own")
+    house.clock.advance(timedelta(minutes=5))
+    put(house, disk(f"{name}-os", volume_id="v-twin"), disk(f"{name}-os", volume_id="v-own"))
+    house.sweep.run()
+    assert house.world.swept == [("v-twin", True)]
+
+
+def test_a_second_machine_keeps_its_disk_until_it_is_gone(house: House) -> None:
+    """While its deletion is under way the disk is on its way as well."""
+    (name,) = house.running()
+    see_disk(house, name, "v-own")
+    house.clock.advance(timedelta(minutes=5))
+    put(house, disk(f"{name}-os", volume_id="v-twin"))
+    house.execute(RecordSurplus(instance=name, instance_id="id-twin", reason="duplicate"))
+    house.sweep.run()
+    assert house.world.swept == []
+    house.execute(RecordSurplusGone(instance_id="id-twin"))
+    house.sweep.run()
+    assert house.world.swept == [("v-twin", True)]
+
+
+def test_a_newborn_is_given_time_to_attach_its_disk(house: House) -> None:
+    """Nothing is a second machine's while the first has only just come."""
+    (name,) = house.running()
+    see_disk(house, name, "v-own")
+    put(house, disk(f"{name}-os", volume_id="v-twin"))
+    house.sweep.run()
+    assert house.world.swept == []
 
 
 def test_what_cannot_be_listed_or_deleted_now_is_left_for_the_next_time(house: House) -> None:

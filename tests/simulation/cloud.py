@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from app.cloud.port import Deletion, DeletionAnswer
+from app.domain.ids import Mark
 from app.domain.instance.lifecycle import Phase, phase_of
 from app.domain.machine import Machine, Order
 from app.errors import CloudError, OutcomeUnknown
@@ -22,6 +23,7 @@ class OrderStory:
     under_way: int = 0
     doubtful_since_ms: int | None = None
     lists_without_it: int = 0
+    lists_without_ours: int = 0
     was_found: bool = False
     earlier: frozenset[str] = frozenset()
 
@@ -35,10 +37,14 @@ class OrderStory:
         """A machine of this name is listed for the first time: that is what became of the order."""
         self.doubtful_since_ms, self.was_found = None, True
 
+    def is_among(self, hostname: str, machines: Iterable[tuple[str, str]]) -> bool:
+        """One of these, each a host name with an id, may be what became of the call."""
+        return any(name == hostname and one not in self.earlier for name, one in machines)
+
     def doubt(self, now_ms: int) -> None:
         """The call ended, and its outcome is unknown if no listing has shown it meanwhile."""
         self.doubtful_since_ms = None if self.was_found else now_ms
-        self.lists_without_it = 0
+        self.lists_without_it = self.lists_without_ours = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,6 +68,7 @@ class Known:
         self.lists += 1
         alive = {machine.instance_id for machine in machines if phase_of(machine.status) is not Phase.ENDED}
         shown = {(machine.hostname, machine.instance_id) for machine in machines}
+        marked = {(machine.hostname, machine.instance_id) for machine in machines if Mark.parse(machine.description)}
         for instance_id in self.absences:
             self.absences[instance_id] = 0 if instance_id in alive else self.absences[instance_id] + 1
         for machine in machines:
@@ -70,8 +77,8 @@ class Known:
             self.absences.setdefault(machine.instance_id, 0)
             self._saw(machine)
         for hostname, story in self.orders.items():
-            is_shown = any(name == hostname and one not in story.earlier for name, one in shown)
-            story.lists_without_it = 0 if is_shown else story.lists_without_it + 1
+            story.lists_without_it = 0 if story.is_among(hostname, shown) else story.lists_without_it + 1
+            story.lists_without_ours = 0 if story.is_among(hostname, marked) else story.lists_without_ours + 1
 
     def saw_one(self, instance_id: str, machine: Machine | None) -> None:
         """A look-up was answered."""

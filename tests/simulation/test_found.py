@@ -7,9 +7,9 @@ import pytest
 from tests.simulation.plan import Planned
 from tests.simulation.run import Theatre
 from tests.simulation.steps import Step
-from tests.simulation.steps.asking import Delete, DeleteAgain, Increase
+from tests.simulation.steps.asking import Delete, DeleteAgain, DeleteFailed, Increase
 from tests.simulation.steps.passing import Wait
-from tests.simulation.steps.trouble import Befall, CloudFault, HumanEdit
+from tests.simulation.steps.trouble import Befall, CloudFault, HumanEdit, LateOrder, Stranger
 
 _UP = (Wait(30.0), Increase("gpu", 1), Wait(400.0))
 
@@ -44,8 +44,50 @@ _DISK_LEFT_BEHIND: Sequence[Step] = (
 """The cloud deletes the machine and keeps its system disk, detached and billed, although its deletion was asked for."""
 
 
+_DISK_OF_THE_RETURNED: Sequence[Step] = (
+    *_UP,
+    Befall("vanish_then_return", (("seconds", 200),)),
+    Wait(90.0),
+    DeleteAgain(),
+    CloudFault("os_volume_left"),
+    Wait(300.0),
+)
+"""A machine given back while it was believed lost is there again and deleted, and the cloud keeps its system disk."""
+
+_DISK_OF_THE_TWIN: Sequence[Step] = (
+    LateOrder(240.0),
+    CloudFault("delete_refused_provisioning", (("times", 2),)),
+    CloudFault("os_volume_left", (("times", 3),)),
+    Wait(30.0),
+    Increase("gpu", 1),
+    Wait(600.0),
+)
+"""An order is executed after it was ruled out and repeated; of the two machines one goes, and leaves its disk."""
+
+_NAMESAKE: Sequence[Step] = (
+    CloudFault("list_stale", (("lag", 60), ("times", 30))),
+    CloudFault("create_reset_after_commit"),
+    Wait(30.0),
+    Increase("gpu", 1),
+    Wait(3.0),
+    Stranger("same name as one of ours"),
+    Befall("vanish"),
+    *(Wait(90.0), Wait(90.0), Wait(90.0), Wait(90.0), Wait(60.0), DeleteFailed(), Wait(90.0), Wait(90.0)),
+)
+"""A stranger's machine has the name of an order of unknown outcome, whose own machine is nowhere to be seen."""
+
+
 @pytest.mark.parametrize(
-    "story", [_GIVEN_BACK_WHILE_LOST, _UNMARKED_AND_BACK, _LEFT_BY_AN_EARLIER_ATTEMPT, _DISK_LEFT_BEHIND]
+    "story",
+    [
+        _GIVEN_BACK_WHILE_LOST,
+        _UNMARKED_AND_BACK,
+        _LEFT_BY_AN_EARLIER_ATTEMPT,
+        _DISK_LEFT_BEHIND,
+        _DISK_OF_THE_RETURNED,
+        _DISK_OF_THE_TWIN,
+        _NAMESAKE,
+    ],
 )
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_every_invariant_holds(theatre: Theatre, seed: int, story: Sequence[Step]) -> None:

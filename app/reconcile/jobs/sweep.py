@@ -24,7 +24,7 @@ _log = get_logger(job="sweep")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """Only detached system disks, and only those named after an instance of our log that has ended.
+    """Only detached system disks named after an instance of our log that has ended or lives on another disk.
 
     What a person may have kept on purpose stays: the disk of an on-demand machine that ended without our asking, as a
     hibernated one does, is reported and not deleted.
@@ -43,7 +43,7 @@ class Sweep:
         now = self.bench.clock.now()
         for volume in volumes:
             owner = self._owner(volume)
-            if owner is None or not _has_outlived(owner, now):
+            if owner is None or not (_has_outlived(owner, now) or self._is_a_twin_s(volume, owner, now)):
                 continue
             if _is_ours_to_delete(owner):
                 self._delete(volume, owner)
@@ -56,6 +56,13 @@ class Sweep:
             return None
         name = volume.name.removesuffix(OS_VOLUME_SUFFIX)
         return self.bench.books.instances.get(name) or self.bench.ledger.find_ended(name)
+
+    def _is_a_twin_s(self, volume: Volume, owner: Instance, now: datetime) -> bool:
+        """Left by a second machine of this name: the first has lived for a while, on another disk, and is alone."""
+        if not owner.state.is_live or owner.created_at is None or now - owner.created_at < GRACE:
+            return False
+        is_alone = all(surplus.instance != owner.name for surplus in self.bench.books.cloud.surplus.values())
+        return is_alone and owner.os_volume_id not in {None, volume.volume_id}
 
     def _delete(self, volume: Volume, owner: Instance) -> None:
         group = self.bench.books.groups.get(owner.node_group)
@@ -74,8 +81,13 @@ def _has_outlived(owner: Instance, now: datetime) -> bool:
 
 
 def _is_ours_to_delete(owner: Instance) -> bool:
-    """We asked for the machine's end, or it was a spot machine, whose disk was ordered to go with it."""
-    return owner.state in {InstanceState.GONE, InstanceState.CANCELLED} or owner.contract is Contract.SPOT
+    """Nobody kept it: it was a second machine's, or its machine's end was asked for, or the machine was a spot one.
+
+    A spot machine's disk was ordered to go with it. What was given back while it was believed lost counts as asked for:
+    if the machine returns, it is deleted, and its instance stays lost.
+    """
+    was_asked_for = owner.delete_requested_at is not None or owner.state is InstanceState.CANCELLED
+    return was_asked_for or owner.state.is_live or owner.contract is Contract.SPOT
 
 
 def _of(owner: Instance) -> dict[str, str]:

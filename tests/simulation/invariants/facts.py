@@ -132,7 +132,10 @@ def an_empty_catalogue_changes_nothing(_stage: Stage, item: Recorded[Event], _st
 
 
 def doubt_ends_by_looking_long_enough(stage: Stage, item: Recorded[Event], story: Story | None) -> Iterator[str]:
-    """An unknown order is ruled out after several lists without its host name, over the time that lists may lag."""
+    """An unknown order is ruled out after several lists without its host name, over the time that lists may lag.
+
+    A stranger of that name does not stand in the way once nothing is going to be ordered again.
+    """
     event = item.event
     if not isinstance(event, CreateRuledOut) or story is None:
         return
@@ -142,7 +145,9 @@ def doubt_ends_by_looking_long_enough(stage: Stage, item: Recorded[Event], story
     if event.instance not in stage.cloud.known.orders:
         return  # the call was never made: the process could not know whether its intent was written
     seconds = (item.recorded_at - story.unknown_at).total_seconds()
-    looks = stage.cloud.known.order(event.instance).lists_without_it
+    order = stage.cloud.known.order(event.instance)
+    is_given_up = story.failed_at_ms is not None or story.delete_requested
+    looks = order.lists_without_ours if is_given_up else order.lists_without_it
     if seconds < LIST_LAG.total_seconds() - stage.clock_slack_s or looks < _SIGHTINGS:
         yield f"{event.instance} was ruled out after {seconds} s and {looks} lists"
 

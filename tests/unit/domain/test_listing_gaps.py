@@ -16,6 +16,7 @@ from .facts import (
     attempted,
     cancelled,
     delete_requested,
+    failed,
     gone,
     h100,
     learned,
@@ -159,6 +160,15 @@ def test_an_order_in_doubt_is_unseen_until_a_machine_of_its_name_is_listed() -> 
     assert observation.unseen(story.books, (machine(B_ID, B),), NOON) == (story.instance(A),)
     assert observation.unseen(story.books, (machine(),), NOON) == ()
     assert observation.unseen(story.books, (machine(description=""),), NOON) == ()
+
+
+@pytest.mark.parametrize("given_up", [failed(), delete_requested()])
+def test_a_stranger_of_the_same_name_keeps_nothing_in_doubt_for_ever(given_up: Event) -> None:
+    """Once nothing is ordered for it any more only a machine with our mark can be its, and be found by that."""
+    story = h100.given(wanted(), attempted(), unknown(), given_up)
+    assert observation.unseen(story.books, (machine(description=""),), NOON) == (story.instance(A),)
+    assert observation.unseen(story.books, (machine(description=THEIRS),), NOON) == (story.instance(A),)
+    assert observation.unseen(story.books, (machine(),), NOON) == ()
 
 
 def test_a_listing_taken_before_the_doubt_says_nothing_about_it() -> None:
