@@ -49,6 +49,11 @@ crowd: $(STAMP)
 mutants: $(STAMP)
 	@$(BIN)/python -m tests.conformance.mutants
 
+# N stories of the whole provider on a simulated cloud, clock and disk, or the one of a SEED told step by step.
+N ?= 100
+simulate: $(STAMP)
+	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(N))
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

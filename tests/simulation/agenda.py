@@ -112,18 +112,17 @@ class Agenda:
             self.on_advance(by_ms / 1000)
 
     def _next_ms(self) -> int:
-        never = self.now_ms + 10**12
+        now_ms = self.now_ms
         held = (item.at_ms for item in self._held)
-        slots = (self._due_ms(slot) for slot in self.slots.values() if slot.run is None)
-        return min((*held, *slots), default=never)
-
-    def _due_ms(self, slot: Slot) -> int:
-        return self.now_ms if slot.wanted else slot.due_ms
+        slots = (now_ms if slot.wanted else slot.due_ms for slot in self.slots.values() if slot.run is None)
+        return min((*held, *slots), default=now_ms + 10**12)
 
     def _do_due(self) -> None:
+        now_ms = self.now_ms  # time passes between pieces of work, never in one
         for _ in range(_TOO_MANY):
-            held = [item for item in self._held if item.at_ms <= self.now_ms]
-            slots = [slot for slot in self.slots.values() if slot.run is None and self._due_ms(slot) <= self.now_ms]
+            held = [item for item in self._held if item.at_ms <= now_ms]
+            idle = [slot for slot in self.slots.values() if slot.run is None]
+            slots = [slot for slot in idle if slot.wanted or slot.due_ms <= now_ms]
             if not held and not slots:
                 return
             due: list[_Held | Slot] = [*held, *slots]

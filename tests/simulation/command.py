@@ -21,7 +21,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--seeds", type=int, default=100, help="how many stories to run")
     parser.add_argument("--first", type=int, default=0, help="the first seed of them")
-    parser.add_argument("--seed", type=int, help="run this one and tell it")
+    parser.add_argument("--seed", type=int, help="run this one and tell it, the shortest form if it breaks")
     parser.add_argument("--steps", type=int, default=STEPS, help="length of a story")
     parser.add_argument("--only", help="numbers of the steps to take, separated by commas")
     parser.add_argument("--any-order", action="store_true", help="use the maps of production; runs cannot be repeated")
@@ -31,11 +31,18 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _tell_one(theatre: Theatre, seed: int, length: int, only: frozenset[int] | None) -> int:
-    verdict = theatre.run(seed, length, only=only, tell=lambda words, facts: _say(told(words, facts)))
+    """Tell a story as it is if every invariant holds or it is in parts already, else the shortest that still breaks."""
+    lines: list[str] = []
+    verdict = theatre.run(seed, length, only=only, tell=lambda words, facts: lines.append(told(words, facts)))
     if verdict.holds:
+        _say("\n".join(lines))
         _say(f"seed {seed}: every invariant holds, the log ends with {verdict.head}")
         return 0
+    if only is not None:
+        _say("\n".join(lines))
     _say(f"seed {seed}: {verdict.invariant} broken {where(verdict)}: {verdict.words}")
+    if only is None:
+        _explain(theatre, verdict, length)
     return 1
 
 

@@ -19,7 +19,7 @@ from tests.simulation.stage import Facts, Stage
 from tests.simulation.strands import Strand
 from tests.simulation.violation import Always, Violated
 
-_BOUNDS_EVERY_S = 5.0
+_BOUNDS_EVERY_S = 10.0
 """Bounds are minutes; looking at them this often is enough."""
 
 

@@ -14,6 +14,7 @@ import structlog
 from structlog.typing import EventDict, WrappedLogger
 
 from tests.simulation.agenda import BusyLoop
+from tests.simulation.engines import Engines
 from tests.simulation.inspector import Inspector
 from tests.simulation.plan import Planned, steps
 from tests.simulation.settle import settle
@@ -22,7 +23,9 @@ from tests.simulation.strands import Crew
 from tests.simulation.violation import Violated
 
 STEPS = 120
-_SAMPLE_EVERY = 70
+_SAMPLED_STEP = 70
+_SAMPLED_SEEDS = 4
+"""One story in so many is also sampled in the middle; all are at their end, where what was wrong before still is."""
 _MEMORY = Path("/dev/shm")
 _SETTLING = 1_000_000_007
 
@@ -61,6 +64,7 @@ class Theatre:
         self._directory = Path(tempfile.mkdtemp(prefix="simulation-", dir=_MEMORY if _MEMORY.is_dir() else None))
         self._template = make_template(self._directory)
         self._crew = Crew()
+        self._engines = Engines()
 
     def __enter__(self) -> Self:
         return self
@@ -78,10 +82,11 @@ class Theatre:
 
     def play(self, seed: int, planned: Sequence[Planned], tell: Told = lambda *_: None) -> Verdict:
         """Run a story on the stage of a seed."""
-        with tempfile.TemporaryDirectory(dir=self._directory) as directory:
-            stage = Stage(seed, Path(directory), self._template, self._crew)
-            with _overhearing() as ear, naming(f"in the story of seed {seed}"):
-                return _play(stage, planned, tell, ear)
+        directory = self._directory / "story"  # the same for all: engines are known by their paths
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir()
+        with _overhearing() as ear, naming(f"in the story of seed {seed}"), self._engines.kept():
+            return _play(Stage(seed, directory, self._template, self._crew), planned, tell, ear)
 
 
 class _Ear:
@@ -157,7 +162,7 @@ def _take(stage: Stage, inspector: Inspector, item: Planned, tell: Told) -> None
     try:
         item.step.act(stage)
         inspector.check()
-        if item.number % _SAMPLE_EVERY == 0:
+        if item.number == _SAMPLED_STEP and stage.seed % _SAMPLED_SEEDS == 0:
             inspector.sample()
     finally:
         tell(f"{item.number}: {item.step}", stage.witness.log[before:])

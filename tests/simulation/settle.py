@@ -47,6 +47,7 @@ def settle(stage: Stage, inspector: Inspector) -> int:
         inspector.check()
         minutes += 1
     inspector.settled()
+    stage.pass_time(60)  # what is done and under way still has to be written down
     before = stage.witness.position
     stage.pass_time(300)
     written = [item.event for item in stage.witness.log[before:]]

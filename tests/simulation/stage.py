@@ -160,7 +160,7 @@ class Stage:
 
     def look(self, method: str, request: Any) -> Any:
         """Somebody looks, and nothing comes of it. Raises: Refused."""
-        return self._looking.call(method, request)
+        return self._looking.look(method, request)
 
     def picture(self) -> Picture:
         """What the autoscaler sees now; nothing while RPCs are not answered."""

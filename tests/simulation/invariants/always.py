@@ -64,13 +64,6 @@ def retired_groups_only_shrink(stage: Stage) -> Iterator[str]:
             yield f"{group.name} is retired with {group.target} and lists {group.smallest} to {group.largest}"
 
 
-def acknowledged_increases_are_remembered(stage: Stage) -> Iterator[str]:
-    """An increase that was answered with OK is in the books for ever, whatever became of its instances."""
-    for name in stage.witness.promised:
-        if name not in stage.books.instances and stage.life.ledger.find_ended(name) is None:
-            yield f"{name} was promised and is forgotten"
-
-
 def what_was_given_back_never_lives_again(stage: Stage) -> Iterator[str]:
     """A deletion that was answered with OK is final: the slot never counts again."""
     for name in stage.witness.released:
@@ -136,7 +129,6 @@ ALWAYS: tuple[Always, ...] = (
     wire_states_are_legal,
     failures_are_told,
     retired_groups_only_shrink,
-    acknowledged_increases_are_remembered,
     what_was_given_back_never_lives_again,
     the_books_hold_only_our_machines,
     no_two_instances_share_a_machine,

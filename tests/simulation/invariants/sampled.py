@@ -11,6 +11,13 @@ from tests.simulation.stage import Stage
 from tests.simulation.violation import Always
 
 
+def acknowledged_increases_are_remembered(stage: Stage) -> Iterator[str]:
+    """An increase that was answered with OK is in the books for ever, whatever became of its instances."""
+    for name in stage.witness.promised:
+        if name not in stage.books.instances and stage.life.ledger.find_ended(name) is None:
+            yield f"{name} was promised and is forgotten"
+
+
 def the_log_is_what_was_published(stage: Stage) -> Iterator[str]:
     """Whoever was told a fact finds it in the log, the same and in the same place, whatever happened since."""
     with reading(stage.path) as connection:
@@ -62,6 +69,7 @@ def _differences(live: Books, folded: Books) -> Iterator[str]:
 
 
 SAMPLED: tuple[Always, ...] = (
+    acknowledged_increases_are_remembered,
     the_log_is_what_was_published,
     the_database_verifies,
     the_books_are_the_fold_of_the_log,
