@@ -60,11 +60,15 @@ class NodeGroup(f.Section):
         description="Older form of instance_option: PAY_AS_YOU_GO (on_demand_only), SPOT (spot_only); not LONG_TERM.",
     )
     instance_option: InstanceOption = Field(
-        default="on_demand_only", description="Contracts to order under, in order of preference."
+        default="on_demand_only",
+        description="Contracts to order under, in order of preference: each at every location before the next.",
     )
     ladder_cooldown: f.AnyDuration = Field(
         default=timedelta(minutes=10),
-        description="How long an offering without stock is passed over before it is tried again.",
+        description=(
+            "How long a contract at a location that was out of stock or quota is put behind the others; "
+            "0s asks every time."
+        ),
     )
     pricing: OlderPricing | None = Field(
         default=None, description="Older key without effect: Verda has no dynamic prices any more."

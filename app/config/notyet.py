@@ -17,7 +17,6 @@ NOT_YET: Mapping[str, str] = {
     "orphans": "machines of ours that the books do not know are adopted (orphans: adopt)",
     "orphan_grace": "machines of ours that the books do not know are adopted at once",
     "balance_runway": "watch the balance in Verda's console",
-    "node_groups.*.ladder_cooldown": "each order tries the locations and contracts in order",
     "node_groups.*.replace_lost": "the autoscaler replaces lost nodes from its pending pods",
     "node_groups.*.never_joined_breaker": "the autoscaler deletes machines that never join",
     "node_groups.*.kind": "only machines at Verda (kind: verda) are served",

@@ -69,7 +69,7 @@ def decide(command: Command, books: Books, now: datetime) -> Decision:
         return _decide_cluster(command, books)
     match command:
         case observation.ObserveMachines():
-            return observation.observe_machines(command, books)
+            return observation.observe_machines(command, books, now)
         case observation.Readopt():
             return observation.readopt(command, books)
         case instance_commands.CheckDeadlines():

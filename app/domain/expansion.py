@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from app.domain.books import Books
 from app.domain.instance.events import FailureCode
+from app.domain.instance.ladder import likely_rung
 from app.domain.nodegroup.state import NodeGroup
 from app.domain.pricing import hourly_price_of
 
@@ -30,7 +31,7 @@ def best_choices(choices: Sequence[Choice], books: Books, now: datetime) -> tupl
     ranked: list[tuple[bool, Decimal, str]] = []
     for choice in choices:
         group = books.groups.get(choice.node_group) if choice.node_group in books.served_names else None
-        price = None if group is None else _hourly(group, books)
+        price = None if group is None else _hourly(group, books, now)
         if group is not None and price is not None:
             ranked.append((_ran_out(group, books, now), price * max(choice.count, 1), group.name))
     if not ranked:
@@ -39,9 +40,9 @@ def best_choices(choices: Sequence[Choice], books: Books, now: datetime) -> tupl
     return tuple(dict.fromkeys(name for *rank, name in ranked if tuple(rank) == best))
 
 
-def _hourly(group: NodeGroup, books: Books) -> Decimal | None:
+def _hourly(group: NodeGroup, books: Books, now: datetime) -> Decimal | None:
     kind = books.cloud.catalogue.get(group.spec.instance_type)
-    return None if kind is None else hourly_price_of(group.spec, kind, group.spec.contracts[0])
+    return None if kind is None else hourly_price_of(group.spec, kind, likely_rung(group, now).contract)
 
 
 def _ran_out(group: NodeGroup, books: Books, now: datetime) -> bool:

@@ -53,7 +53,7 @@ class Readopt:
     machine: Machine
 
 
-def observe_machines(command: ObserveMachines, books: Books) -> Decision:
+def observe_machines(command: ObserveMachines, books: Books, now: datetime) -> Decision:
     """Everything the listing adds to the books, and that the cloud answers."""
     events: list[Event] = []
     foreign = foreign_installations(command.machines, books)
@@ -64,19 +64,19 @@ def observe_machines(command: ObserveMachines, books: Books) -> Decision:
     ours = claimed | {books.installation.installation_id}
     for same in by_hostname(command.machines).values():
         for machine in same:
-            events.extend(_changes(machine, same, ours, books))
+            events.extend(_changes(machine, same, ours, books, now))
     events.extend(_newborn(command, books))
     if command.complete and books.cloud.reachable is not True and not (claims_needed and not command.claim):
         events.append(CloudReachable(backend=command.backend))
     return Decision(tuple(_groups_first(events, books)))
 
 
-def _changes(machine: Machine, same: Sequence[Machine], ours: set[str], books: Books) -> Iterable[Event]:
+def _changes(machine: Machine, same: Sequence[Machine], ours: set[str], books: Books, now: datetime) -> Iterable[Event]:
     """What one machine adds to the books; `same` are all with its host name."""
     instance = books.find_by_key(machine.instance_id)
     if instance is not None and instance.instance_id == machine.instance_id:
         if not instance.state.is_ended:
-            yield from _observed(instance, machine, books)
+            yield from _observed(instance, machine, books, now)
         return
     mark = Mark.parse(machine.description)
     if mark is None or machine.instance_id in books.cloud.surplus:
@@ -170,7 +170,7 @@ def _may_be_its(machine: Machine, instance: Instance, books: Books) -> bool:
     return all(shown != (rung.instance_type, rung.location, rung.contract) for rung in instance.closed_rungs)
 
 
-def _observed(instance: Instance, machine: Machine, books: Books) -> Iterable[Event]:
+def _observed(instance: Instance, machine: Machine, books: Books, now: datetime) -> Iterable[Event]:
     phase = phase_of(machine.status)
     state = _next_state(instance, phase)
     news = _news(instance, machine, state)
@@ -180,7 +180,7 @@ def _observed(instance: Instance, machine: Machine, books: Books) -> Iterable[Ev
         return
     words = f"Verda accepted the order and then reported the machine as {machine.status}"
     if phase is Phase.NO_CAPACITY:
-        yield from never_placed(instance, books, machine.instance_id, words)
+        yield from never_placed(instance, books, machine.instance_id, words, now)
     elif phase is Phase.BROKEN:
         yield CreateFailed(
             instance=instance.name,

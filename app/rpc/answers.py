@@ -4,9 +4,10 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from app.clock import Clock
 from app.domain.books import Books, Members
 from app.domain.gpu import gpu_type
-from app.domain.nodegroup.spec import NodeGroupSpec
+from app.domain.instance.ladder import likely_rung
 from app.domain.nodegroup.state import NodeGroup
 from app.domain.offering import Contract
 from app.domain.template import TemplateNode, build_template, gpu_count, gpu_label_of
@@ -44,7 +45,8 @@ class Kept(Generic[V]):
 class Answers:
     """Prepared answers per node group."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._nodes: Kept[pb.NodeGroupNodesResponse] = Kept()
         self._templates: Kept[TemplateNode] = Kept()
         self._template_responses: Kept[pb.NodeGroupTemplateNodeInfoResponse] = Kept()
@@ -65,21 +67,25 @@ class Answers:
     def template(self, group: NodeGroup, books: Books) -> TemplateNode:
         """The node that the group's next machine would become."""
         kind = books.cloud.catalogue[group.spec.instance_type]
+        contract, location = self._next_market(group)
         return self._templates.get(
-            group.name, (group.spec, kind), lambda: build_template(group.spec, kind, next_contract(group.spec))
+            group.name,
+            (group.spec, kind, contract, location),
+            lambda: build_template(group.spec, kind, contract, location),
         )
 
     def template_response(self, group: NodeGroup, books: Books) -> pb.NodeGroupTemplateNodeInfoResponse:
         """The template where every generation of the protocol looks for it."""
-        kind = books.cloud.catalogue[group.spec.instance_type]
-        return self._template_responses.get(
-            group.name, (group.spec, kind), lambda: template_response(encode_node(self.template(group, books)))
-        )
+        template = self.template(group, books)
+        return self._template_responses.get(group.name, (template,), lambda: template_response(encode_node(template)))
 
+    def next_contract(self, group: NodeGroup) -> Contract:
+        """The contract that the group's next machine is ordered under if nothing refuses it."""
+        return self._next_market(group)[0]
 
-def next_contract(spec: NodeGroupSpec) -> Contract:
-    """The contract that the group's next machine is ordered under if nothing refuses it."""
-    return spec.contracts[0]
+    def _next_market(self, group: NodeGroup) -> tuple[Contract, str]:
+        rung = likely_rung(group, self._clock.now())
+        return rung.contract, rung.location
 
 
 def available_gpu_types(books: Books) -> pb.GetAvailableGPUTypesResponse:

@@ -2,7 +2,7 @@
 
 import grpc
 
-from app.clock import Ids
+from app.clock import Clock, Ids
 from app.domain.books import Books
 from app.domain.ids import instance_name
 from app.domain.instance.commands import LearnProviderId
@@ -30,11 +30,11 @@ _log = get_logger()
 class CloudProvider(CloudProviderServicer):
     """Cluster Autoscaler's external cloud provider."""
 
-    def __init__(self, ledger: Ledger, ids: Ids, gpu_label: str) -> None:
+    def __init__(self, ledger: Ledger, clock: Clock, ids: Ids, gpu_label: str) -> None:
         self._ledger = ledger
         self._ids = ids
         self._gpu_label = gpu_label
-        self._answers = Answers()
+        self._answers = Answers(clock)
         self._spellings = Spellings(ledger)
         self._warned: set[tuple[str, ...]] = set()
 
@@ -188,7 +188,7 @@ class CloudProvider(CloudProviderServicer):
         self, request: pb.PricingNodePriceRequest, context: grpc.ServicerContext
     ) -> pb.PricingNodePriceResponse:
         """What a node costs over a period."""
-        return pb.PricingNodePriceResponse(price=price_of_node(request, self._books))
+        return pb.PricingNodePriceResponse(price=price_of_node(request, self._books, self._answers))
 
     def PricingPodPrice(
         self, request: pb.PricingPodPriceRequest, context: grpc.ServicerContext

@@ -90,7 +90,7 @@ def build_server(
         interceptors=[edge],
         options=_OPTIONS if certificates is None else (*_OPTIONS, ("grpc.max_connection_age_ms", CONNECTION_AGE_MS)),
     )
-    provider = CloudProvider(ledger, ids, gpu_label)
+    provider = CloudProvider(ledger, clock, ids, gpu_label)
     add_CloudProviderServicer_to_server(provider, server)  # type: ignore[no-untyped-call] # generated without types
     servicer = health.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(servicer, server)

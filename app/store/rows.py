@@ -29,7 +29,7 @@ from app.domain.cluster.state import ClusterView, Removal
 from app.domain.envelope import Event, InstanceEvent, NodeGroupEvent, Recorded
 from app.domain.instance.state import Instance
 from app.domain.nodegroup.spec import NodeGroupSpec
-from app.domain.nodegroup.state import NodeGroup
+from app.domain.nodegroup.state import NodeGroup, Rest
 from app.domain.offering import InstanceType, Offering
 from app.domain.service import AnyServiceEvent, Installation
 from app.store import schema
@@ -51,6 +51,7 @@ _INSTALLATION_FIELDS = tuple(field.name for field in fields(Installation))
 _TEXTS = TypeAdapter(tuple[str, ...])
 _JSON_COLUMNS: Mapping[str, TypeAdapter[Any]] = {
     "spec": TypeAdapter(NodeGroupSpec),
+    "rests": TypeAdapter(tuple[Rest, ...]),
     "closed_rungs": TypeAdapter(tuple[Offering, ...]),
     "volume_ids": _TEXTS,
     "supported_images": _TEXTS,

@@ -15,7 +15,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_REVISION = "0002"
+SCHEMA_REVISION = "0003"
 """The newest migration; the same as Alembic's head."""
 
 metadata = MetaData(
@@ -78,6 +78,7 @@ node_groups = Table(
     _integer("ordinal"),
     _integer("retired"),
     _text("spec"),
+    _text("rests"),
     _integer("version"),
     _integer("position"),
     sqlite_strict=True,

@@ -1,11 +1,12 @@
 from datetime import timedelta
 from decimal import Decimal
 
+from app.domain.cloud import RecordCatalogue
 from app.domain.instance.events import CreateRefused, ErrorClass, FailureCode
 from app.domain.offering import Contract
 from app.errors import Throttled
 
-from .house import House, spec
+from .house import H100_TYPE, House, spec
 from .world import (
     BUSY,
     DOWN,
@@ -170,3 +171,53 @@ def test_wishes_of_a_retired_group_are_not_ordered(house: House) -> None:
     house.provision_until_quiet()
     assert house.world.orders == []
     assert house.target() == 0
+
+
+def test_what_was_out_of_stock_is_passed_over_also_after_a_restart(house: House) -> None:
+    """Spot is out at both places: the next wish goes on demand at once, and to spot again ten minutes later."""
+    house.configure(spec(contracts=SPOT_FIRST))
+    house.world.on_create.extend([refuses(NO_STOCK)] * 2)
+    house.grow()
+    house.provision_until_quiet()
+    house.restart()
+    house.clock.advance(60)
+    (second,) = house.grow()
+    house.provision_until_quiet()
+    house.clock.advance(540)
+    (third,) = house.grow()
+    house.provision_until_quiet()
+    asked = [(order.contract, order.location) for order in house.world.orders]
+    assert asked == [
+        ("spot", "FIN-01"),
+        ("spot", "FIN-03"),
+        ("on-demand", "FIN-01"),
+        ("on-demand", "FIN-01"),
+        ("spot", "FIN-01"),
+    ]
+    bought = [(house.instance(name).contract, house.instance(name).price_per_hour) for name in (second, third)]
+    assert bought == [("on-demand", Decimal("2.29")), ("spot", Decimal("0.8015"))]
+
+
+def test_twenty_wishes_learn_from_the_first_that_everything_is_out(house: House) -> None:
+    """The autoscaler sees all of them failed within one pass, and the API is asked once for each offering."""
+    house.configure(spec(contracts=SPOT_FIRST))
+    house.world.always_create = refuses(NO_STOCK)
+    names = house.grow(20)
+    house.provision_until_quiet()
+    assert {(house.state(name), house.instance(name).error_code) for name in names} == {("failed", "out-of-stock")}
+    assert len(house.world.orders) == 4
+    house.delete(*names)
+    house.world.always_create = lambda _order, create: create()
+    (again,) = house.grow()
+    house.provision_until_quiet()
+    assert (house.state(again), house.instance(again).contract) == ("provisioning", "spot")
+
+
+def test_the_dearer_contract_is_taken_if_the_operator_put_it_first(house: House) -> None:
+    """F31: spot at 2.60 and on demand at 2.29: the order is fixed, and the books have what it really costs."""
+    crossed = H100_TYPE.model_copy(update={"spot_price": Decimal("2.60")})
+    house.execute(RecordCatalogue(types=(crossed,)))
+    house.configure(spec(contracts=SPOT_FIRST))
+    (name,) = house.grow()
+    house.provision_until_quiet()
+    assert (house.instance(name).contract, house.instance(name).price_per_hour) == ("spot", Decimal("2.60"))

@@ -3,6 +3,7 @@ from decimal import Decimal
 
 from rpds import HashTrieMap
 
+from app.clock import FakeClock
 from app.domain.books import Books
 from app.domain.cloud import CloudView
 from app.domain.nodegroup.spec import NodeGroupSpec
@@ -42,7 +43,7 @@ def costing(price: Decimal) -> InstanceType:
 
 def test_the_same_answer_is_not_built_twice() -> None:
     """The autoscaler asks for templates every ten seconds; nothing has changed most of the time."""
-    answers, books = Answers(), selling(KIND)
+    answers, books = Answers(FakeClock()), selling(KIND)
     first = answers.template_response(GPU, books)
     assert answers.template_response(GPU, replace(books, position=7)) is first
     assert answers.template(GPU, books) is answers.template(GPU, books)
@@ -50,7 +51,7 @@ def test_the_same_answer_is_not_built_twice() -> None:
 
 def test_another_machine_or_another_group_is_another_answer() -> None:
     """What an answer was made of decides whether it is still right."""
-    answers = Answers()
+    answers = Answers(FakeClock())
     first = answers.template_response(GPU, selling(KIND))
     larger = KIND.model_copy(update={"cpus": 44})
     second = answers.template_response(GPU, selling(larger))
@@ -61,7 +62,7 @@ def test_another_machine_or_another_group_is_another_answer() -> None:
 
 def test_answers_that_are_out_of_date_are_forgotten() -> None:
     """Prices move for ever, and each change is another entry of the catalogue."""
-    answers = Answers()
+    answers = Answers(FakeClock())
     for cents in range(100):
         answers.template_response(GPU, selling(costing(Decimal(cents))))
     assert answers.kept == 2

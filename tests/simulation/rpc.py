@@ -53,7 +53,7 @@ class Rpc:
     """Every method of the service by name."""
 
     def __init__(self, ledger: Ledger, clock: Clock, ids: Ids, pool: Executor | None = None) -> None:
-        self._provider = CloudProvider(ledger, ids, "verda.com/gpu")
+        self._provider = CloudProvider(ledger, clock, ids, "verda.com/gpu")
         if pool is not None:
             self._provider._spellings._pool = pool  # type: ignore[assignment] # a pool, and no threads of its own
         self._edge = Edge(clock, ids, gate=lambda: obstacles(ledger.books), observer=lambda *_: None)

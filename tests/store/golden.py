@@ -78,6 +78,15 @@ SAMPLES: Sequence[Event] = (
     ),
     group.TargetSizeDecreased(node_group="h100", delta=2, new_target=2, instances=("h100-a2b3c4d5",)),
     group.ScaleDownRequested(node_group="h100", count=1, new_target=1, instances=("h100-k7m2p9qx",)),
+    group.OfferingRested(
+        node_group="h100",
+        instance_type="1H100.80S.30V",
+        location="FIN-01",
+        contract=Contract.SPOT,
+        code=instance.FailureCode.OUT_OF_STOCK,
+        message="No capacity available; add locations or another group",
+        until=_AT,
+    ),
     instance.InstanceRequested(**_OURS, provider_id="verda://h100-k7m2p9qx"),
     instance.CreateAttempted(
         **_OURS,

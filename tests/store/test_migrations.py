@@ -19,8 +19,9 @@ from app.store.migrate import alembic_config, migrations_directory
 from app.store.reading import reading
 from app.store.sqlite import APPEND_ONLY_TRIGGERS
 from app.store.store import Store
+from app.store.verify import verify
 
-from .harness import LONG_AGO, opened, plain, rows
+from .harness import CA, LONG_AGO, one_more, opened, plain, reopened, rows, start
 
 ROOT = Path(__file__).resolve().parents[2]
 BY_HAND = pytest.mark.filterwarnings("ignore:No path_separator found:DeprecationWarning")
@@ -145,6 +146,27 @@ def test_the_wheel_brings_the_migrations_along(tmp_path: Path) -> None:
     sources = {name for name in names if "__pycache__" not in name.parts}
     assert {Path("env.py"), Path("versions/0001_event_log.py")} <= sources
     assert all((found / name).is_file() for name in sources)
+
+
+@BY_HAND
+@pytest.mark.parametrize("revision", ["0001", "0002"])
+def test_an_older_database_is_brought_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, revision: str
+) -> None:
+    """Whatever a migration does to the projections, the log is folded into them anew."""
+    monkeypatch.chdir(ROOT)
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    with opened(new) as ledger:
+        start(ledger)
+        ledger.execute(one_more("gpu-aaaaaaaa"), CA)
+        books = ledger.books
+    alembic(["-x", f"database={old}", "upgrade", revision])
+    with plain(old) as connection:
+        connection.execute("ATTACH DATABASE ? AS new", (str(new),))
+        connection.execute("INSERT INTO events SELECT * FROM new.events ORDER BY position")
+    assert reopened(old) == books
+    with reading(old) as connection:
+        assert list(verify(connection)) == []
 
 
 @BY_HAND

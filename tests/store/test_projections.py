@@ -192,7 +192,7 @@ def test_every_row_names_the_event_that_last_touched_it(started: Path) -> None:
     ]
     assert rows(started, "SELECT name, ordinal, version, position FROM node_groups") == [("gpu", 4, 3, 9)]
     assert rows(started, "SELECT version, position FROM cloud") == [(2, 6)]
-    assert rows(started, "SELECT * FROM projections") == [("books", 1, 10)]
+    assert rows(started, "SELECT * FROM projections") == [("books", 2, 10)]
 
 
 def test_times_are_text_that_sorts_like_time(database: Path) -> None:

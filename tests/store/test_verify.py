@@ -61,7 +61,7 @@ def test_verifying_changes_nothing(grown: Path) -> None:
         ("UPDATE installation SET epoch = 2", "installation 'only': epoch is 2, by the log 1"),
         (
             "UPDATE projections SET position = 9",
-            "the projections stand for position 9 by fold 1, the log ends at position 10 and the fold is 1",
+            "the projections stand for position 9 by fold 2, the log ends at position 10 and the fold is 2",
         ),
         ("DELETE FROM projections", "the projections were never written, the log ends at position 10"),
         ("DROP TRIGGER events_append_only_delete", "the trigger events_append_only_delete is missing"),

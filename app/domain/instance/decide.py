@@ -33,7 +33,7 @@ from app.domain.instance.events import (
     InstanceLost,
     ProviderIdLearned,
 )
-from app.domain.instance.ladder import give_up, next_rung
+from app.domain.instance.ladder import exhausted, next_rung
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
 from app.domain.instance.verdict import pause
@@ -54,9 +54,9 @@ def attempt_create(command: AttemptCreate, books: Books, now: datetime) -> Decis
     group = books.groups[instance.node_group]
     if group.retired:
         return Decision((_cancel(instance, CancelReason.GROUP_RETIRED),))
-    rung = next_rung(instance, group)
+    rung = next_rung(instance, group, now)
     if rung is None:
-        return Decision((give_up(instance),))
+        return Decision((exhausted(instance, group, now),))
     return Decision((_attempt(instance, group, rung, books),))
 
 

@@ -1,5 +1,6 @@
 """What a refused order leads to: the next rung of the group's ladder, a pause, or failure."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from app.domain.books import Books
@@ -17,13 +18,35 @@ from app.domain.instance.events import (
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
 from app.domain.instance.verdict import NO_CAPACITY, judge, pause
-from app.domain.nodegroup.state import NodeGroup
+from app.domain.nodegroup.events import OfferingRested
+from app.domain.nodegroup.state import NodeGroup, Rest
 from app.domain.offering import Contract, Offering
 
 
-def next_rung(instance: Instance, group: NodeGroup) -> Offering | None:
-    """The best offering of the group's ladder that has not refused this wish yet."""
-    return next((rung for rung in group.spec.ladder() if rung not in instance.closed_rungs), None)
+def next_rung(instance: Instance, group: NodeGroup, now: datetime) -> Offering | None:
+    """The best offering of the group's ladder for this wish, None if each of them has refused it.
+
+    What was refused to another wish of the group after this one was made is refused to this one too, for as long as the
+    offering rests. What was refused before it was made is only put behind the others: should they refuse as well,
+    asking is the one way to learn of new stock, and the autoscaler has a back-off of its own.
+    """
+    rests = {rest.offering: rest for rest in group.rests if rest.until > now}
+    willing = [
+        rung
+        for rung in group.spec.ladder()
+        if rung not in instance.closed_rungs and not _refused_since(instance, rests.get(rung))
+    ]
+    return min(willing, key=lambda rung: rung in rests, default=None)
+
+
+def likely_rung(group: NodeGroup, now: datetime) -> Offering:
+    """What the group's next machine is ordered as if nothing refuses it."""
+    resting = {rest.offering for rest in group.rests if rest.until > now}
+    return min(group.spec.ladder(), key=lambda rung: rung in resting)
+
+
+def _refused_since(instance: Instance, rest: Rest | None) -> bool:
+    return rest is not None and rest.position > instance.ordinal
 
 
 def record_create_refused(command: RecordCreateRefused, books: Books, now: datetime) -> Decision:
@@ -42,36 +65,63 @@ def record_create_refused(command: RecordCreateRefused, books: Books, now: datet
         rung_closed=verdict.rung_closed,
         retry_at=None if verdict.rung_closed else now + pause(command.attempt, command.retry_after),
     )
+    rested = _rested(instance, books, refused, now) if verdict.is_about_the_offering else ()
     if instance.state is InstanceState.DELETING:
         cancelled = InstanceCancelled(
             instance=instance.name, node_group=instance.node_group, reason=CancelReason.NEVER_CREATED
         )
-        return Decision((refused, cancelled))
+        return Decision((refused, *rested, cancelled))
     if instance.state is not InstanceState.SUBMITTING:
-        return Decision((refused,))
-    if verdict.final or (verdict.rung_closed and _is_last_rung(instance, books)):
-        return Decision((refused, _failed_for(instance, refused)))
-    return Decision((refused,))
+        return Decision((refused, *rested))
+    if verdict.final or (verdict.rung_closed and _is_last_rung(instance, books, now)):
+        return Decision((refused, *rested, _failed_for(instance, refused)))
+    return Decision((refused, *rested))
 
 
-def _is_last_rung(instance: Instance, books: Books) -> bool:
-    """No offering is left once the one that was just tried is closed too."""
-    tried = Offering(
+def _rested(
+    instance: Instance, books: Books, refused: CreateRefused | CreateFailed, now: datetime
+) -> tuple[Event, ...]:
+    """The offering rests, unless it does so already because of a refusal that this wish has been counted among."""
+    group, tried = books.groups[instance.node_group], _tried(instance)
+    if tried not in group.spec.ladder() or not group.spec.ladder_cooldown:
+        return ()
+    known = next((rest for rest in group.rests if rest.offering == tried and rest.until > now), None)
+    if _refused_since(instance, known):
+        return ()
+    return (
+        OfferingRested(
+            node_group=group.name,
+            instance_type=tried.instance_type,
+            location=tried.location,
+            contract=tried.contract,
+            code=refused.code,
+            message=refused.message,
+            until=now + group.spec.ladder_cooldown,
+        ),
+    )
+
+
+def _tried(instance: Instance) -> Offering:
+    return Offering(
         instance_type=instance.instance_type or "",
         location=instance.location or "",
         contract=instance.contract or Contract.ON_DEMAND,
     )
-    closed = {*instance.closed_rungs, tried}
-    return all(rung in closed for rung in books.groups[instance.node_group].spec.ladder())
 
 
-def never_placed(instance: Instance, books: Books, instance_id: str, words: str) -> tuple[Event, ...]:
+def _is_last_rung(instance: Instance, books: Books, now: datetime) -> bool:
+    """No offering is left once the one that was just tried is closed too."""
+    closed = (*instance.closed_rungs, _tried(instance))
+    return next_rung(replace(instance, closed_rungs=closed), books.groups[instance.node_group], now) is None
+
+
+def never_placed(instance: Instance, books: Books, instance_id: str, words: str, now: datetime) -> tuple[Event, ...]:
     """The order was taken and came to nothing for want of stock: what remains of it goes, the next rung is tried.
 
     On the last rung the wish fails and keeps the machine's record, which goes when the autoscaler collects the failure.
     """
     message = NO_CAPACITY.message(words)
-    if instance.attempt == 0 or _is_last_rung(instance, books):
+    if instance.attempt == 0 or _is_last_rung(instance, books, now):
         failed = CreateFailed(
             instance=instance.name,
             node_group=instance.node_group,
@@ -79,7 +129,7 @@ def never_placed(instance: Instance, books: Books, instance_id: str, words: str)
             code=NO_CAPACITY.code,
             message=message,
         )
-        return (failed,)
+        return (*_rested(instance, books, failed, now), failed)
     refused = CreateRefused(
         instance=instance.name,
         node_group=instance.node_group,
@@ -91,7 +141,7 @@ def never_placed(instance: Instance, books: Books, instance_id: str, words: str)
         retry_at=None,
     )
     left = DuplicateInstanceDetected(instance_id=instance_id, instance=instance.name, reason="never placed")
-    return left, refused
+    return (left, refused, *_rested(instance, books, refused, now))
 
 
 def _failed_for(instance: Instance, refused: CreateRefused) -> CreateFailed:
@@ -104,6 +154,22 @@ def _failed_for(instance: Instance, refused: CreateRefused) -> CreateFailed:
         error_class=refused.error_class,
         code=refused.code,
         message=refused.message,
+    )
+
+
+def exhausted(instance: Instance, group: NodeGroup, now: datetime) -> CreateFailed:
+    """Every offering has refused this wish, some of them in answer to another one of the group."""
+    if instance.error_class is ErrorClass.OUT_OF_RESOURCES:
+        return give_up(instance)
+    rest = next((rest for rest in group.rests if rest.until > now and _refused_since(instance, rest)), None)
+    if rest is None:
+        return give_up(instance)
+    return CreateFailed(
+        instance=instance.name,
+        node_group=instance.node_group,
+        error_class=ErrorClass.OUT_OF_RESOURCES,
+        code=rest.code,
+        message=rest.message,
     )
 
 

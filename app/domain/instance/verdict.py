@@ -22,6 +22,11 @@ class Verdict:
     rung_closed: bool = False
     final: bool = False
 
+    @property
+    def is_about_the_offering(self) -> bool:
+        """What is missing is missing to every wish for this offering, and to none for another."""
+        return self.error_class is ErrorClass.OUT_OF_RESOURCES and not self.final
+
     def message(self, words: str) -> str:
         """Verda's words, then what to do."""
         return f"{words[:MAX_MESSAGE]}{'; ' if self.remedy else ''}{self.remedy}"

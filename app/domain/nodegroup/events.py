@@ -1,12 +1,15 @@
 """Facts about node groups."""
 
+from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
 from pydantic import NonNegativeInt, PositiveInt
 
 from app.domain.envelope import NodeGroupEvent
+from app.domain.instance.events import FailureCode
 from app.domain.nodegroup.spec import NodeGroupSpec
+from app.domain.offering import Contract
 
 
 class Rejection(StrEnum):
@@ -77,6 +80,19 @@ class ScaleDownRequested(NodeGroupEvent):
     instances: tuple[str, ...]
 
 
+class OfferingRested(NodeGroupEvent):
+    """An offering of the group's ladder was refused for want of stock or quota: others are tried first until then."""
+
+    type: ClassVar[str] = "nodegroup.offering-rested"
+    words: ClassVar[str] = "{node_group}: {instance_type} {contract} in {location} rests until {until} ({code})"
+    instance_type: str
+    location: str
+    contract: Contract
+    code: FailureCode
+    message: str
+    until: datetime
+
+
 AnyNodeGroupEvent = (
     NodeGroupConfigured
     | NodeGroupRetired
@@ -84,4 +100,5 @@ AnyNodeGroupEvent = (
     | ScaleUpRejected
     | TargetSizeDecreased
     | ScaleDownRequested
+    | OfferingRested
 )

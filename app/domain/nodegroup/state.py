@@ -1,32 +1,49 @@
 """A node group as the log tells it, and the fold that tells it."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import assert_never
 
 from app.domain.envelope import Recorded
+from app.domain.instance.events import FailureCode
 from app.domain.nodegroup.events import (
     AnyNodeGroupEvent,
     NodeGroupConfigured,
     NodeGroupRetired,
+    OfferingRested,
     ScaleDownRequested,
     ScaleUpRejected,
     ScaleUpRequested,
     TargetSizeDecreased,
 )
 from app.domain.nodegroup.spec import NodeGroupSpec
+from app.domain.offering import Offering
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """An offering that was refused; `position` is the refusal's place in the log, which later wishes come after."""
+
+    offering: Offering
+    code: FailureCode
+    message: str
+    until: datetime
+    position: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroup:
     """A named set of identical nodes. Its target size is not here: it is the number of its live instances.
 
-    `ordinal` is the log position of its first configuration, which orders the groups for good.
+    `ordinal` is the log position of its first configuration, which orders the groups for good. `rests` has at most one
+    entry for an offering, also when its time is over; new settings begin with none.
     """
 
     name: str
     spec: NodeGroupSpec
     ordinal: int
     retired: bool = False
+    rests: tuple[Rest, ...] = ()
     version: int = 0
     position: int = 0
 
@@ -45,8 +62,16 @@ def evolve(group: NodeGroup | None, recorded: Recorded[AnyNodeGroupEvent]) -> No
             )
         case NodeGroupRetired():
             placed = group and replace(group, retired=True)
+        case OfferingRested():
+            placed = group and replace(group, rests=_rested(group.rests, event, recorded.position))
         case ScaleUpRequested() | ScaleUpRejected() | TargetSizeDecreased() | ScaleDownRequested():
             placed = group
         case _:
             assert_never(event)
     return placed and replace(placed, version=recorded.version, position=recorded.position)
+
+
+def _rested(rests: tuple[Rest, ...], event: OfferingRested, position: int) -> tuple[Rest, ...]:
+    offering = Offering(instance_type=event.instance_type, location=event.location, contract=event.contract)
+    rest = Rest(offering=offering, code=event.code, message=event.message, until=event.until, position=position)
+    return (*(known for known in rests if known.offering != offering), rest)

@@ -136,7 +136,7 @@ class Process:
         self._scheduler = self._build_scheduler(ledger)
         ledger.subscribe(self._scheduler.on_recorded)
         edge = Edge(self._clock, self._ids, gate=lambda: obstacles(ledger.books), observer=self._observe_call)
-        self._handlers = Handlers(CloudProvider(ledger, self._ids, GPU_LABEL), edge)
+        self._handlers = Handlers(CloudProvider(ledger, self._clock, self._ids, GPU_LABEL), edge)
         if port is not None:
             self._server = build_server(
                 ledger=ledger,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from app.domain import cloud as domain_cloud
@@ -57,8 +58,8 @@ def _marked_by_cluster(machines: Iterable[Machine], books: Books) -> tuple[Machi
 
 
 def _observing(marked: Any) -> Any:
-    def observe_machines(command: ObserveMachines, books: Books) -> Decision:
-        return _observe_machines(replace(command, machines=marked(command.machines, books)), books)
+    def observe_machines(command: ObserveMachines, books: Books, now: datetime) -> Decision:
+        return _observe_machines(replace(command, machines=marked(command.machines, books)), books, now)
 
     return observe_machines
 
@@ -95,8 +96,8 @@ def _catalogue_as_read(command: RecordCatalogue, view: CloudView) -> Decision:
     return Decision((change,))
 
 
-def _never_reachable_again(command: ObserveMachines, books: Books) -> Decision:
-    decision = _observe_machines(command, books)
+def _never_reachable_again(command: ObserveMachines, books: Books, now: datetime) -> Decision:
+    decision = _observe_machines(command, books, now)
     if books.cloud.first_reached_at is None:
         return decision
     return Decision(tuple(event for event in decision.events if event.type != "cloud.reachable"))
@@ -114,10 +115,10 @@ def _readopt_always(books: Books, machines: Iterable[Machine]) -> Any:
     return tuple((one, machine) for one, machine in pairs if one and one.state is InstanceState.LOST)
 
 
-def _only_with_price(command: ObserveMachines, books: Books) -> Decision:
+def _only_with_price(command: ObserveMachines, books: Books, now: datetime) -> Decision:
     """The OS volume is not looked at."""
     blind = tuple(replace(machine, os_volume_id=None) for machine in command.machines)
-    return _observe_machines(replace(command, machines=blind), books)
+    return _observe_machines(replace(command, machines=blind), books, now)
 
 
 def _change_observing(new: Any) -> list[Change]:

@@ -36,7 +36,7 @@ _rule_out_unknown = Observe._rule_out_unknown
 def _order_without_intent(self: Provision, instance: Instance, cause: Cause) -> None:
     books = self.bench.books
     group = books.groups[instance.node_group]
-    rung = next_rung(instance, group)
+    rung = next_rung(instance, group, self.bench.clock.now())
     if rung is None or instance.state is not InstanceState.REQUESTED or group.retired:
         self.bench.record(AttemptCreate(instance=instance.name), cause)
         return
@@ -86,11 +86,10 @@ def _order_with_wrong_group(*args: Any) -> Any:
     return replace(order, description=replace(mark, group="gpu").text())
 
 
-def _attempt_any(command: AttemptCreate, books: Books, now: Any) -> Decision:
-    del now
+def _attempt_any(command: AttemptCreate, books: Books, now: datetime) -> Decision:
     instance = books.instances[command.instance]
     group = books.groups[instance.node_group]
-    rung = next_rung(instance, group)
+    rung = next_rung(instance, group, now)
     return Decision() if rung is None else Decision((instance_decide._attempt(instance, group, rung, books),))
 
 
@@ -102,8 +101,8 @@ def _due_with_the_released(self: Provision) -> list[Instance]:
     return taken
 
 
-def _first_rung(instance: Instance, group: NodeGroup) -> Offering | None:
-    del instance
+def _first_rung(instance: Instance, group: NodeGroup, now: datetime) -> Offering | None:
+    del instance, now
     return group.spec.ladder()[0]
 
 

@@ -32,7 +32,7 @@ from app.domain.instance.events import (
 )
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.machine import Machine
-from app.domain.nodegroup.events import NodeGroupConfigured, NodeGroupRetired
+from app.domain.nodegroup.events import NodeGroupConfigured, NodeGroupRetired, OfferingRested
 from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.offering import Contract, InstanceType
 from app.domain.service import ConfigurationLoaded, InstallationClaimed, InstallationCreated, ServiceStarted
@@ -189,6 +189,25 @@ def unknown(name: str = A, attempt: int = 1, reason: str = "read timed out") -> 
 def ruled_out(name: str = A, attempt: int = 1, looked_since: datetime = NOON) -> CreateRuledOut:
     """The create call created nothing after all."""
     return CreateRuledOut(instance=name, node_group="h100", attempt=attempt, looked_since=looked_since)
+
+
+def rested(
+    location: str = "FIN-01",
+    contract: Contract = Contract.ON_DEMAND,
+    code: FailureCode = FailureCode.OUT_OF_STOCK,
+    message: str = "No capacity available; add locations or another group",
+    until: datetime = NOON + timedelta(minutes=10),
+) -> OfferingRested:
+    """An offering of h100 is tried after the others until then."""
+    return OfferingRested(
+        node_group="h100",
+        instance_type="1H100.80S.32V",
+        location=location,
+        contract=contract,
+        code=code,
+        message=message,
+        until=until,
+    )
 
 
 def failed(

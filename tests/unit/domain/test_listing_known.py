@@ -30,6 +30,7 @@ from .facts import (
     observed,
     orphan,
     refused,
+    rested,
     ruled_out,
     surplus,
     unknown,
@@ -155,6 +156,7 @@ def test_an_order_taken_and_never_placed_is_a_stock_out_like_any_other() -> None
             seen(InstanceState.PROVISIONING, "no_capacity", "the cloud says no_capacity"),
             surplus(A_ID, A, "never placed"),
             refused(message=words),
+            rested(message=words),
         )
     )
     wish = after.instance(A)

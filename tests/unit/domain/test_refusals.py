@@ -18,6 +18,7 @@ from .facts import (
     failed,
     h100,
     refused,
+    rested,
     unknown,
     wanted,
 )
@@ -38,7 +39,7 @@ from .scenario import NOON, Scenario
 
 def test_a_stock_out_closes_the_rung_and_the_next_is_tried_at_once() -> None:
     """F19: a stock-out is known at once; there is nothing to wait for at another place."""
-    after = submitting.when(no_capacity()).then(refused())
+    after = submitting.when(no_capacity()).then(refused(), rested())
     assert after.instance(A).state is InstanceState.REQUESTED
     after.when(ATTEMPT).then(attempted(attempt=2, location="FIN-03"))
 
@@ -46,7 +47,7 @@ def test_a_stock_out_closes_the_rung_and_the_next_is_tried_at_once() -> None:
 def test_the_last_rung_refused_is_a_failure() -> None:
     """F19: creating, out of resources, a stable code: the autoscaler turns to another group in its next loop."""
     story = submitting.given(no_capacity(), ATTEMPT)
-    after = story.when(no_capacity(2)).then(refused(attempt=2), OUT_OF_STOCK)
+    after = story.when(no_capacity(2)).then(refused(attempt=2), rested("FIN-03"), OUT_OF_STOCK)
     assert after.instance(A).state is InstanceState.FAILED
     assert after.books.target_size("h100") == 1
 
@@ -200,14 +201,14 @@ def test_a_refused_order_of_a_wish_being_deleted_ends_it() -> None:
     after = (
         submitting.given(delete_requested())
         .when(no_capacity())
-        .then(refused(), cancelled(A, CancelReason.NEVER_CREATED))
+        .then(refused(), rested(), cancelled(A, CancelReason.NEVER_CREATED))
     )
     assert after.books.members("h100").is_empty
 
 
 def test_a_refused_order_of_a_failed_wish_leaves_it_failed() -> None:
     """The answer came late; now nothing may exist any more, so a deletion can cancel it."""
-    after = submitting.given(unknown(), failed()).when(no_capacity()).then(refused())
+    after = submitting.given(unknown(), failed()).when(no_capacity()).then(refused(), rested())
     assert after.instance(A).state is InstanceState.FAILED
     assert not after.instance(A).may_exist
 
