@@ -10,6 +10,7 @@ from pydantic import Discriminator, Field, SecretStr, Tag, ValidationInfo, field
 from app.config import fields as f
 from app.config.group_parts import AutoscalingOptions, OsVolume, ScriptValue, Stopped, Taints
 from app.config.values import Refused, duration_text
+from app.domain.mig import MigStrategy, mig_refusal, mig_strategy_refusal
 
 
 # Enumerations rather than literals: typing keeps one object for all unions of literals with the same words, whatever
@@ -104,7 +105,15 @@ class NodeGroup(f.Section):
     override_num_gpus: f.Count | None = Field(
         default=None, description="Number of GPUs in the template, instead of the catalogue's."
     )
-    mig_profile: f.Text | None = Field(default=None, description="MIG layout of the GPUs, for example all-1g.10gb.")
+    mig_profile: f.Text | None = Field(
+        default=None,
+        description="MIG layout of the GPUs, for example all-1g.10gb or, with mig_strategy mixed, all-balanced.",
+    )
+    mig_strategy: MigStrategy = Field(
+        default=MigStrategy.SINGLE,
+        validate_default=True,
+        description="How devices are named: single (all nvidia.com/gpu) or mixed (nvidia.com/mig-1g.10gb and so on).",
+    )
     resources: f.Resources = Field(
         default_factory=dict, description="Quantities that replace the catalogue's in the template, by resource name."
     )
@@ -195,6 +204,23 @@ class NodeGroup(f.Section):
                 fields=tuple((name,) for name in reversed(given)),
             )
         return url
+
+    @field_validator("mig_profile")
+    @classmethod
+    def _suits_the_gpus(cls, profile: str | None, info: ValidationInfo) -> str | None:
+        reason = mig_refusal(profile, info.data.get("instance_type", "")) if profile is not None else None
+        if reason is not None and "instance_type" in info.data:
+            raise Refused(f"does not suit the instance type: {reason}", fields=(("mig_profile",), ("instance_type",)))
+        return profile
+
+    @field_validator("mig_strategy")
+    @classmethod
+    def _suits_the_layout(cls, strategy: MigStrategy, info: ValidationInfo) -> MigStrategy:
+        profile = info.data.get("mig_profile")
+        reason = mig_strategy_refusal(profile, strategy) if profile is not None else None
+        if reason is not None:
+            raise Refused(reason, remedy="set mig_strategy: mixed", fields=(("mig_strategy",), ("mig_profile",)))
+        return strategy
 
     @field_validator("disk_size_gb")
     @classmethod

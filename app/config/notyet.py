@@ -25,7 +25,6 @@ NOT_YET: Mapping[str, str] = {
     "node_groups.*.startup_script_base64": _SCRIPT,
     "node_groups.*.startup_script_url": _SCRIPT,
     "node_groups.*.script_values": _SCRIPT,
-    "node_groups.*.mig_profile": "set override_num_gpus, or the MIG resources by name in resources",
 }
 """Path and what to do instead. To serve a key, delete its line."""
 

@@ -46,6 +46,7 @@ def _to_spec(name: str, group: NodeGroup, config: Config) -> spec.NodeGroupSpec:
         provider_id_template=config.provider_id_template,
         override_num_gpus=group.override_num_gpus,
         mig_profile=group.mig_profile,
+        mig_strategy=group.mig_strategy,
         resources=group.resources,
         reserved=group.reserved,
         autoscaling_options=spec.AutoscalingOptions(**group.autoscaling_options.model_dump()),

@@ -52,12 +52,6 @@ _FAMILIES: Final = {
 }
 """Data centre cards begin with the initial of their architecture (Lovelace's is L)."""
 
-_MIG_PROFILE: Final = re.compile(r"all-(?P<slice>(?P<compute>[1-7])g\.(?P<memory>[0-9]{1,4})gb)")
-"""Names of uniform layouts in the configuration that NVIDIA's MIG manager ships."""
-_MIG_COMPUTE_SLICES: Final = 7
-_MIG_MEMORY_SLICES: Final = 8
-"""NVIDIA MIG user guide: a GPU is cut into at most seven compute and eight memory slices."""
-
 
 def label_value(text: str) -> str:
     """The nearest valid label value: letters, digits, `-_.`, alphanumeric at both ends, at most 63 characters."""
@@ -109,26 +103,6 @@ def gpu_memory_mib(kind: InstanceType) -> int:
 def architecture(kind: InstanceType) -> str:
     """CPU architecture in Kubernetes' words: arm64 for NVIDIA's superchips, which pair the GPU with an Arm CPU."""
     return "arm64" if _ARM_SUPERCHIP.match(gpu_type(kind) or "") else "amd64"
-
-
-def mig_slice(profile: str) -> str | None:
-    """The device every GPU is cut into (`1g.10gb` of `all-1g.10gb`), None for a layout that is not uniform."""
-    match = _MIG_PROFILE.fullmatch(profile)
-    return match["slice"] if match else None
-
-
-def mig_devices_per_gpu(profile: str, kind: InstanceType) -> int | None:
-    """How many devices a uniform MIG layout makes of one GPU, None when that cannot be told.
-
-    A device takes as many memory slices as its share of the card's memory, so `1g.10gb` fits seven times on 80 GB and
-    four times on 40 GB.
-    """
-    match = _MIG_PROFILE.fullmatch(profile)
-    memory = _memory_gb_per_gpu(kind)
-    if match is None or memory <= 0:
-        return None
-    slices = max(1, round(Decimal(match["memory"]) * _MIG_MEMORY_SLICES / memory))
-    return min(_MIG_COMPUTE_SLICES // int(match["compute"]), _MIG_MEMORY_SLICES // slices) or None
 
 
 def _memory_gb_per_gpu(kind: InstanceType) -> Decimal:

@@ -20,9 +20,8 @@ from app.domain.gpu import (
     gpu_product,
     gpu_type,
     label_value,
-    mig_devices_per_gpu,
-    mig_slice,
 )
+from app.domain.mig import MigLayout, MigStrategy, mig_layout
 from app.domain.nodegroup.spec import NodeGroupSpec, Taint
 from app.domain.offering import Contract, InstanceType
 from app.domain.quantity import parse_quantity
@@ -42,6 +41,8 @@ ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 CONTRACT_LABEL: Final = "verda.com/contract"
 MIG_CONFIG_LABEL: Final = "nvidia.com/mig.config"
 """What NVIDIA's MIG manager reads to know how to cut the GPUs."""
+
+MIG_STRATEGY_LABEL: Final = "nvidia.com/mig.strategy"
 
 RESERVED_LABELS: Final = frozenset({OS_LABEL, HOSTNAME_LABEL, INSTANCE_TYPE_LABEL, CONTRACT_LABEL})
 """Keys a group's own labels cannot change, and its GPU label: prices and GPU accounting are read from them."""
@@ -127,7 +128,7 @@ def kubelet_labels(
     site = spec.locations[0] if location is None else location
     fixed = RESERVED_LABELS | {spec.gpu_label}
     labels = {REGION_LABEL: region_of(site), ZONE_LABEL: label_value(site)}
-    if gpu_count(spec, kind) and spec.mig_profile is not None:
+    if has_gpus(spec, kind) and spec.mig_profile is not None:
         labels[MIG_CONFIG_LABEL] = label_value(spec.mig_profile)
     labels |= {key: label_value(value) for key, value in spec.labels.items() if key not in fixed}
     labels |= {INSTANCE_TYPE_LABEL: label_value(kind.name), CONTRACT_LABEL: contract.value}
@@ -154,9 +155,10 @@ def region_of(location: str) -> str:
 def gpu_count(spec: NodeGroupSpec, kind: InstanceType) -> int:
     """How many `nvidia.com/gpu` a node will show. None ever on a machine without GPUs, whatever the group says.
 
-    Strongest first: `override_num_gpus` (time slicing, layouts of one's own), the group's resources (`"0"` for the
-    "mixed" MIG strategy, beside entries like `nvidia.com/mig-1g.10gb`), a MIG profile under the "single" strategy, the
-    catalogue. Of a MIG profile that cannot be counted one device per GPU is promised, the least there can be.
+    Strongest first: `override_num_gpus` (time slicing, layouts of one's own), the group's resources (`"0"` for layouts
+    of one's own under the "mixed" MIG strategy, beside entries like `nvidia.com/mig-1g.10gb`), a MIG profile (none of
+    them under the "mixed" strategy), the catalogue. Of a MIG profile that cannot be counted one device per GPU is
+    promised, the least there can be.
     """
     if kind.gpus <= 0:
         return 0
@@ -165,8 +167,21 @@ def gpu_count(spec: NodeGroupSpec, kind: InstanceType) -> int:
     if GPU in spec.resources:
         return max(0, int(parse_quantity(spec.resources[GPU])))
     if spec.mig_profile is not None:
-        return kind.gpus * (mig_devices_per_gpu(spec.mig_profile, kind) or 1)
+        layout = mig_layout(spec.mig_profile, kind)
+        return kind.gpus if layout is None else layout.resources(spec.mig_strategy, kind.gpus).get(GPU, 0)
     return kind.gpus
+
+
+def has_gpus(spec: NodeGroupSpec, kind: InstanceType) -> bool:
+    """Whether the node has GPUs in any form, whole, shared or cut."""
+    return gpu_count(spec, kind) > 0 or bool(_mig_resources(spec, kind))
+
+
+def _mig_resources(spec: NodeGroupSpec, kind: InstanceType) -> dict[str, int]:
+    """Devices by size, under the "mixed" strategy."""
+    layout = mig_layout(spec.mig_profile, kind) if spec.mig_profile is not None else None
+    shown = {} if layout is None else layout.resources(spec.mig_strategy, kind.gpus)
+    return {resource: count for resource, count in shown.items() if resource != GPU}
 
 
 def _discovered_labels(spec: NodeGroupSpec, kind: InstanceType) -> dict[str, str]:
@@ -175,18 +190,15 @@ def _discovered_labels(spec: NodeGroupSpec, kind: InstanceType) -> dict[str, str
     Of GPUs that are shared or cut in a way we do not know, only what is certain: discovery renames their product.
     """
     count = gpu_count(spec, kind)
-    if not count:
+    if not has_gpus(spec, kind):
         return {}
     labels = {"nvidia.com/gpu.present": "true"}
     family = gpu_family(kind)
     if family is not None:
         labels["nvidia.com/gpu.family"] = family
-    part = mig_slice(spec.mig_profile) if spec.mig_profile is not None else None
-    if part is not None:
-        labels |= {
-            "nvidia.com/gpu.product": label_value(f"{gpu_product(kind)}-MIG-{part}"),
-            "nvidia.com/gpu.count": str(count),
-        }
+    layout = mig_layout(spec.mig_profile, kind) if spec.mig_profile is not None else None
+    if layout is not None:
+        labels |= _mig_labels(spec, kind, layout)
     elif count == kind.gpus:
         labels |= {
             "nvidia.com/gpu.product": gpu_product(kind),
@@ -194,6 +206,16 @@ def _discovered_labels(spec: NodeGroupSpec, kind: InstanceType) -> dict[str, str
             "nvidia.com/gpu.memory": str(gpu_memory_mib(kind)),
         }
     return labels
+
+
+def _mig_labels(spec: NodeGroupSpec, kind: InstanceType, layout: MigLayout) -> dict[str, str]:
+    """Under the "single" strategy product and count are those of the devices, under "mixed" those of the GPUs."""
+    labels = {MIG_STRATEGY_LABEL: spec.mig_strategy.value}
+    if spec.mig_strategy is MigStrategy.SINGLE:
+        product, count = f"{gpu_product(kind)}-MIG-{layout.devices[0]}", gpu_count(spec, kind)
+    else:
+        product, count = gpu_product(kind), kind.gpus
+    return labels | {"nvidia.com/gpu.product": label_value(product), "nvidia.com/gpu.count": str(count)}
 
 
 def _capacity(spec: NodeGroupSpec, kind: InstanceType) -> dict[str, Decimal]:
@@ -205,6 +227,7 @@ def _capacity(spec: NodeGroupSpec, kind: InstanceType) -> dict[str, Decimal]:
         STORAGE: disk_gb * _GB * _VISIBLE_DISK,
         PODS: Decimal(_MAX_PODS),
     }
+    sizes |= {resource: Decimal(count) for resource, count in _mig_resources(spec, kind).items()}
     sizes |= {resource: parse_quantity(text) for resource, text in spec.resources.items() if resource != GPU}
     sizes[MEMORY] = min(sizes[MEMORY], memory)
     count = gpu_count(spec, kind)

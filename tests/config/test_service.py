@@ -144,7 +144,6 @@ NOT_YET_SAMPLES = {
     "node_groups.*.startup_script_base64": "    startup_script_base64: a\n",
     "node_groups.*.startup_script_url": "    startup_script_url: 'http://a'\n",
     "node_groups.*.script_values": "    script_values: {a: b, c: {file: d}, e: {env: f}}\n",
-    "node_groups.*.mig_profile": "    mig_profile: all-1g.10gb\n",
 }
 
 
@@ -207,5 +206,5 @@ startup_script_server: {listen: null, url: null}
 
 def test_refused_keys_are_refused_in_defaults_too(desk: Desk) -> None:
     """Once, at their line."""
-    told = desk.told(GROUP + "defaults:\n  mig_profile: all-1g.10gb\n")
-    assert [one[:2] for one in told] == [(8, "defaults.mig_profile")]
+    told = desk.told(GROUP + "defaults:\n  never_joined_breaker: 5\n")
+    assert [one[:2] for one in told] == [(8, "defaults.never_joined_breaker")]

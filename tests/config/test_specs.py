@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 
 from app.config.specs import to_specs
+from app.domain.mig import MigStrategy
 from app.domain.nodegroup.spec import AutoscalingOptions, NodeGroupSpec, Taint, TaintEffect
 from app.domain.offering import Contract
 
@@ -63,6 +64,9 @@ node_groups:
     provision_timeout: 25m
     stopped: {after: 2h, action: delete}
     max_hourly_cost: 12.5
+    ladder_cooldown: 3m
+    mig_profile: all-1g.10gb
+    mig_strategy: mixed
 """
     (spec,) = to_specs(desk.load(text).config)
     assert spec == NodeGroupSpec(
@@ -85,7 +89,9 @@ node_groups:
         gpu_label="example.com/gpu",
         provider_id_template="verda://{instance_id}",
         override_num_gpus=2,
-        mig_profile=None,
+        mig_profile="all-1g.10gb",
+        mig_strategy=MigStrategy.MIXED,
+        ladder_cooldown=timedelta(minutes=3),
         resources={"memory": "100Gi"},
         reserved={"cpu": "500m"},
         autoscaling_options=AutoscalingOptions(
@@ -104,7 +110,7 @@ node_groups:
         stopped_action="delete",
         max_hourly_cost=Decimal("12.5"),
     )
-    unset = {"kind", "mig_profile", "ladder_cooldown", "replace_lost", "never_joined_breaker"}  # refused for now
+    unset = {"kind", "replace_lost", "never_joined_breaker"}  # refused for now
     defaults = {
         name: field.get_default(call_default_factory=True) for name, field in NodeGroupSpec.model_fields.items()
     }

@@ -12,8 +12,6 @@ from app.domain.gpu import (
     gpu_product,
     gpu_type,
     label_value,
-    mig_devices_per_gpu,
-    mig_slice,
 )
 from app.domain.offering import InstanceType
 
@@ -160,45 +158,6 @@ def test_machines_without_gpus_have_no_gpu_type() -> None:
 def test_memory_is_per_gpu_though_the_catalogue_tells_the_sum() -> None:
     """Four B300 have 1050 GB, which is not four times the 262 of one."""
     assert gpu_memory_mib(gpus("4B300.120V", "B300 SXM6 262GB", "B300", count=4, memory_gb="1050")) == 268800
-
-
-@pytest.mark.parametrize(
-    ("profile", "memory_gb", "devices"),
-    [
-        ("all-1g.10gb", "80", 7),
-        ("all-1g.20gb", "80", 4),
-        ("all-2g.20gb", "80", 3),
-        ("all-3g.40gb", "80", 2),
-        ("all-4g.40gb", "80", 1),
-        ("all-7g.80gb", "80", 1),
-        ("all-1g.5gb", "40", 7),
-        ("all-1g.10gb", "40", 4),
-        ("all-3g.20gb", "40", 2),
-        ("all-1g.18gb", "141", 7),
-        ("all-1g.35gb", "141", 4),
-        ("all-3g.71gb", "141", 2),
-        ("all-1g.23gb", "180", 7),
-        ("all-1g.45gb", "180", 4),
-        ("all-1g.24gb", "96", 4),
-        ("all-2g.48gb", "96", 2),
-        ("all-4g.96gb", "96", 1),
-    ],
-)
-def test_mig_devices_are_counted_as_nvidias_guide_counts_them(profile: str, memory_gb: str, devices: int) -> None:
-    """The tables of the MIG user guide for A100, H100, H200, B200 and RTX PRO 6000."""
-    assert mig_devices_per_gpu(profile, gpus("1X.1V", "X", "X", memory_gb=memory_gb)) == devices
-
-
-@pytest.mark.parametrize("profile", ["all-balanced", "all-disabled", "1g.10gb", "all-8g.80gb", "all-1g.10gb.me", ""])
-def test_other_mig_layouts_are_not_guessed(profile: str) -> None:
-    """A balanced layout has devices of several sizes; one number cannot tell it."""
-    assert mig_devices_per_gpu(profile, gpus("1H100.80S.32V", "H100 SXM5 80GB", "H100")) is None
-    assert mig_slice(profile) is None
-
-
-def test_a_gpu_of_unknown_memory_cannot_be_cut() -> None:
-    """No division by zero when the catalogue has not filled in a new type."""
-    assert mig_devices_per_gpu("all-1g.10gb", gpus("1X.1V", "X", "X", memory_gb="0")) is None
 
 
 @settings(max_examples=100)

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.domain.mig import MigStrategy
 from app.domain.offering import Contract, Offering
 
 GROUP_NAME = re.compile(r"[a-z]([-a-z0-9]{0,48}[a-z0-9])?")
@@ -78,6 +79,7 @@ class NodeGroupSpec(_Value):
     provider_id_template: str = "verda://{hostname}"
     override_num_gpus: int | None = None
     mig_profile: str | None = None
+    mig_strategy: MigStrategy = MigStrategy.SINGLE
     resources: dict[str, str] = Field(default_factory=dict)
     reserved: dict[str, str] = Field(default_factory=dict)
     autoscaling_options: AutoscalingOptions = AutoscalingOptions()
