@@ -30,7 +30,7 @@ from app.kube.lightkube import LightkubeCluster, read_kubeconfig
 from app.kube.troubles import Troubles
 from app.ledger.ledger import Ledger, open_ledger
 from app.ledger.serving import Reason, obstacles
-from app.log import get_logger
+from app.log import get_logger, set_up_logging
 from app.metrics import Metrics
 from app.reconcile.jobs.job import Bench
 from app.reconcile.jobs.observe import Observe
@@ -39,6 +39,7 @@ from app.reconcile.jobs.sweep import Sweep
 from app.reconcile.jobs.terminate import Terminate
 from app.reconcile.jobs.upkeep import Catalog, Deadlines, Housekeeping
 from app.reconcile.scheduler import Scheduled, Scheduler
+from app.reload import Origin, Reload
 from app.rpc import expander as grpc_expander
 from app.rpc.server import RpcServer, build_server
 from app.rpc.tls import TlsFiles
@@ -103,8 +104,10 @@ def _is_loopback(base_url: str) -> bool:
 class App:
     """A whole provider, built but not started. `start` and `stop` may each be called once."""
 
-    def __init__(self, loaded: LoadedConfig, *, simulator: Simulator | None = None) -> None:
-        """Open the database and bind the ports; calls no cloud.
+    def __init__(
+        self, loaded: LoadedConfig, *, simulator: Simulator | None = None, origin: Origin | None = None
+    ) -> None:
+        """Open the database and bind the ports; calls no cloud. With an `origin` the configuration is read again.
 
         Raises:
             ConfigurationError: no credentials.
@@ -126,6 +129,7 @@ class App:
             self.rpc = self._build_rpc()
             undo.callback(self.rpc.server.stop, None)
             self._expander = self._build_expander()
+            self.reload = self._build_reload(loaded, origin)
             self._executor = ThreadPoolExecutor(self._config.verda.parallel_creates, thread_name_prefix="create")
             self.scheduler = self._build_scheduler()
             self.web = self._build_web()
@@ -161,14 +165,7 @@ class App:
         try:
             cause = Cause(actor="service", correlation_id=self._ids.token())
             ledger.execute(self._start_command(backend, host, pid), cause)
-            cluster = self._config.cluster_name or ledger.books.installation.installation_id
-            configured = ApplyConfiguration(
-                specs=to_specs(self._config),
-                sha256=loaded.sha256,
-                cluster_name=cluster,
-                max_hourly_cost=self._config.max_hourly_cost,
-            )
-            ledger.execute(configured, cause)
+            _apply(loaded, ledger, cause)
         except BaseException:
             ledger.close()
             raise
@@ -182,6 +179,18 @@ class App:
             pid=pid,
             sqlite_version=sqlite_version(),
             backend=backend.name,
+        )
+
+    def _build_reload(self, loaded: LoadedConfig, origin: Origin | None) -> Reload | None:
+        if origin is None:
+            return None
+        return Reload(
+            origin,
+            loaded,
+            self.ledger,
+            apply=lambda changed, cause: _apply(changed, self.ledger, cause),
+            follow=_follow,
+            token=self._ids.token,
         )
 
     def _build_rpc(self) -> RpcServer:
@@ -226,6 +235,7 @@ class App:
         return Scheduler(
             (
                 *self._cluster_jobs(),
+                *self._reload_jobs(),
                 Scheduled(job=observe, every=every.observe),
                 Scheduled(job=self.provision, every=_WORK_INTERVAL),
                 Scheduled(job=Terminate(bench=bench), every=_WORK_INTERVAL),
@@ -249,16 +259,30 @@ class App:
         tend = TendCluster(bench=bench, works=(clean_up,), troubles=self._troubles)
         return (Scheduled(job=tend, every=self._config.intervals.observe),)
 
+    def _reload_jobs(self) -> Sequence[Scheduled]:
+        return () if self.reload is None else (Scheduled(job=self.reload, every=_WORK_INTERVAL),)
+
+    def read_configuration_again(self) -> None:
+        """Look at the configuration's files now, also if the main one seems unchanged."""
+        if self.reload is not None:
+            self.reload.ask()
+            self.scheduler.wake(Reload.name)
+
     def _build_web(self) -> WebServer:
         self.metrics.build.info(
             {"version": version(DISTRIBUTION), "sqlite": sqlite_version(), "backend": self._cloud.backend}
         )
         self.metrics.started.set(self._clock.now().timestamp())
         self.metrics.collect_with(lambda: book_metrics(self.ledger))
+        if self.reload is not None:
+            self.metrics.collect_with(self.reload.metrics)
         pages = build_pages(
-            self.ledger, self.metrics.registry, self.scheduler.is_alive, optional=self._troubles.reasons
+            self.ledger, self.metrics.registry, self.scheduler.is_alive, optional=self._optional_reasons
         )
         return WebServer(pages, self._config.http.listen.host, self._config.http.listen.port)
+
+    def _optional_reasons(self) -> Sequence[Reason]:
+        return (*self._troubles.reasons(), *(() if self.reload is None else self.reload.reasons()))
 
     def _on_recorded(self, recorded: Sequence[Recorded[Event]]) -> None:
         for item in recorded:
@@ -304,6 +328,23 @@ class App:
             self._cluster.close()
         self.web.stop()
         _log.info("stopped")
+
+
+def _apply(loaded: LoadedConfig, ledger: Ledger, cause: Cause) -> None:
+    """Bring the groups and the budget of the books in line with a configuration."""
+    config = loaded.config
+    configured = ApplyConfiguration(
+        specs=to_specs(config),
+        sha256=loaded.sha256,
+        cluster_name=config.cluster_name or ledger.books.installation.installation_id,
+        max_hourly_cost=config.max_hourly_cost,
+    )
+    ledger.execute(configured, cause)
+
+
+def _follow(loaded: LoadedConfig) -> None:
+    """What a changed configuration means outside the books."""
+    set_up_logging(loaded.config.logging.level, loaded.config.logging.format)
 
 
 def embedded_simulator(host: str, port: int, state_file: Path) -> Simulator:

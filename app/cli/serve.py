@@ -15,6 +15,7 @@ from app.config.load import LoadedConfig, Overrides, load
 from app.config.values import Refused, address
 from app.errors import ConfigurationError, Problem, ProviderError, StoreHeld
 from app.log import get_logger, set_up_logging
+from app.reload import Origin
 from app.simulator.http import Simulator
 
 _SIMULATOR_STATE = "simulator.json"
@@ -48,10 +49,12 @@ def serve(
 ) -> None:
     """Serve Cluster Autoscaler until told to stop.
 
-    SIGINT and SIGTERM stop it; a second one ends it at once.
+    SIGINT and SIGTERM stop it; a second one ends it at once. SIGHUP reads the configuration again, which also happens
+    by itself when the file changes.
     """
     overrides = Overrides(port=port, http_port=http_port, database=database, log_level=log_level)
-    loaded = load(config, environ=os.environ, overrides=overrides)
+    origin = Origin(path=config, load=lambda: load(config, environ=os.environ, overrides=overrides))
+    loaded = origin.load()
     set_up_logging(loaded.config.logging.level, loaded.config.logging.format)
     for warning in loaded.warnings:
         _log.warning("configuration", where=f"{warning.source}:{warning.line}", path=warning.path, what=warning.message)
@@ -60,7 +63,9 @@ def serve(
     try:
         if simulator is not None:
             simulator.start()
-        _run(App(loaded, simulator=simulator), loaded, stop)
+        app = App(loaded, simulator=simulator, origin=origin)
+        signal.signal(signal.SIGHUP, lambda _number, _frame: app.read_configuration_again())
+        _run(app, loaded, stop)
     finally:
         if simulator is not None:
             simulator.stop()

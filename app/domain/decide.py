@@ -50,6 +50,7 @@ Command = (
     | observation.Readopt
     | instance_commands.CheckDeadlines
     | service.StartService
+    | service.RejectConfiguration
 )
 
 
@@ -76,6 +77,8 @@ def decide(command: Command, books: Books, now: datetime) -> Decision:
             return deadlines.check_deadlines(command, books, now)
         case service.StartService():
             return service.start_service(command, books.installation)
+        case service.RejectConfiguration():
+            return service.reject_configuration(command)
         case _:
             assert_never(command)
 

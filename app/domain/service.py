@@ -9,6 +9,8 @@ from pydantic import NonNegativeInt, PositiveInt
 from app.domain.envelope import Decision, Recorded, ServiceEvent
 from app.errors import RuleViolation
 
+_LONGEST_PROBLEM = 500
+
 
 class InstallationCreated(ServiceEvent):
     """This database was made; the id is in every machine's mark."""
@@ -42,6 +44,16 @@ class ConfigurationLoaded(ServiceEvent):
     max_hourly_cost: Decimal | None = None
 
 
+class ConfigurationRejected(ServiceEvent):
+    """A changed configuration is not valid; the one before it stays in effect. `first` is the first problem."""
+
+    type: ClassVar[str] = "service.configuration-rejected"
+    words: ClassVar[str] = "configuration {sha256} rejected, the one before stays; {problems} problems, first: {first}"
+    sha256: str
+    problems: PositiveInt
+    first: str
+
+
 class InstallationClaimed(ServiceEvent):
     """The machines of an earlier installation with our cluster's name are ours from now on."""
 
@@ -50,7 +62,9 @@ class InstallationClaimed(ServiceEvent):
     installation_id: str
 
 
-AnyServiceEvent = InstallationCreated | ServiceStarted | ConfigurationLoaded | InstallationClaimed
+AnyServiceEvent = (
+    InstallationCreated | ServiceStarted | ConfigurationLoaded | ConfigurationRejected | InstallationClaimed
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +97,8 @@ def evolve(installation: Installation, recorded: Recorded[AnyServiceEvent]) -> I
                 configuration_sha256=event.sha256,
                 max_hourly_cost=event.max_hourly_cost,
             )
+        case ConfigurationRejected():
+            return installation
         case InstallationClaimed():
             return replace(installation, claimed=(*installation.claimed, event.installation_id))
         case _:
@@ -125,3 +141,18 @@ def start_service(command: StartService, installation: Installation) -> Decision
     if installation.installation_id:
         return Decision((started,))
     return Decision((InstallationCreated(installation_id=command.installation_id), started))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectConfiguration:
+    """The file changed, and what it says now cannot be used. `first` is cut to a line of reasonable length."""
+
+    sha256: str
+    problems: int
+    first: str
+
+
+def reject_configuration(command: RejectConfiguration) -> Decision:
+    """What changed since is in the log, also when it had no effect."""
+    first = command.first[:_LONGEST_PROBLEM]
+    return Decision((ConfigurationRejected(sha256=command.sha256, problems=command.problems, first=first),))

@@ -115,6 +115,11 @@ class Provider:
         if self._process is not None:
             self._process.wait(10)
 
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
         """Ask it to stop; exit code and seconds it took."""
         assert self._process is not None

@@ -172,6 +172,11 @@ SAMPLES: Sequence[Event] = (
         epoch=3, version="0.1.0", host="provider-0", pid=7, sqlite_version="3.53.4", backend="verda"
     ),
     service.ConfigurationLoaded(sha256="c0ffee", cluster_name="prod", node_groups=2, max_hourly_cost=Decimal(100)),
+    service.ConfigurationRejected(
+        sha256="c0ffee",
+        problems=2,
+        first="config.yaml:7: node_groups.gpu.max_size: must be at least 3, is 2",
+    ),
     service.InstallationClaimed(installation_id="a2b3c4d5e6f7g2h3"),
 )
 

@@ -41,7 +41,7 @@ from app.domain.nodegroup.commands import ApplyConfiguration, DecreaseTargetSize
 from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.observation import ObserveMachines, Readopt
 from app.domain.offering import Contract, InstanceType
-from app.domain.service import StartService
+from app.domain.service import RejectConfiguration, StartService
 from app.errors import Conflict, InvalidRequest, NotFound, RuleViolation
 from app.ledger.ledger import Ledger
 
@@ -177,6 +177,8 @@ class Story:
         if self._random.random() < 0.5:
             specs.append(group("spare", max_size=4))
         self._tell(self._configuration(*specs))
+        if self._random.random() < 0.3:
+            self._tell(RejectConfiguration(sha256=self._ids.token(), problems=2, first='config.yaml:3: it\'s "wrong"'))
 
     def _increase(self) -> None:
         node_group = self._random.choice(("gpu", "gpu", "spare", "nowhere"))

@@ -18,7 +18,7 @@ from app.domain.nodegroup.events import (
 )
 from app.domain.offering import Contract
 from app.domain.registry import EVENT_TYPES, UPCASTERS, UnknownEvent, decode
-from app.domain.service import ConfigurationLoaded, InstallationCreated, ServiceStarted
+from app.domain.service import ConfigurationLoaded, ConfigurationRejected, InstallationCreated, ServiceStarted
 
 from .facts import (
     A_ID,
@@ -93,6 +93,7 @@ EVENTS: tuple[Event, ...] = (
     InstallationCreated(installation_id="inst1"),
     ServiceStarted(epoch=1, version="0.1.0", host="pod-0", pid=1, sqlite_version="3.51.3", backend="verda"),
     ConfigurationLoaded(sha256="5a", cluster_name="c1", node_groups=1, max_hourly_cost=Decimal("9.5")),
+    ConfigurationRejected(sha256="5b", problems=1, first="config.yaml:3: node_groups: must be a mapping"),
     claimed("inst2"),
 )
 ALL = sorted(EVENT_TYPES.items())

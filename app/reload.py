@@ -1,0 +1,152 @@
+"""A configuration that changes while the service runs: node groups, the budget and the log level follow at once."""
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Final
+
+from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.metrics_core import Metric
+
+from app.config.difference import differences
+from app.config.load import LoadedConfig
+from app.domain.envelope import Cause
+from app.domain.service import RejectConfiguration
+from app.errors import ConfigurationError
+from app.ledger.ledger import Ledger
+from app.ledger.serving import Reason
+from app.log import get_logger
+from app.metrics import PREFIX
+
+LIVE: Final = frozenset({"node_groups", "max_hourly_cost", "logging"})
+"""Sections that take effect without a restart; everything else was built into what runs."""
+
+_ABSENT: Final = "none"
+_log = get_logger(job="configuration")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where the configuration came from and how to read it again; `load` raises ConfigurationError."""
+
+    path: Path
+    load: Callable[[], LoadedConfig]
+
+    def fingerprint(self) -> str:
+        """SHA-256 of what the file holds now, in hexadecimal; `none` if it cannot be read."""
+        try:
+            return hashlib.sha256(self.path.read_bytes()).hexdigest()
+        except OSError:
+            return _ABSENT
+
+
+class Reload:
+    """A job that looks whether the file has changed, by its content: a ConfigMap is swapped by renaming a directory.
+
+    A file that is not valid any more changes nothing: the configuration before it stays, the log, `/readyz` and a
+    metric say so. `apply` brings groups and budget of a configuration into the books; `follow` does the rest; `token`
+    makes correlation ids.
+    """
+
+    name: ClassVar[str] = "configuration"
+
+    def __init__(
+        self,
+        origin: Origin,
+        running: LoadedConfig,
+        ledger: Ledger,
+        *,
+        apply: Callable[[LoadedConfig, Cause], None],
+        follow: Callable[[LoadedConfig], None],
+        token: Callable[[], str],
+    ) -> None:
+        self._origin = origin
+        self._ledger = ledger
+        self._apply = apply
+        self._follow = follow
+        self._token = token
+        self._lock = threading.Lock()
+        self._running = running
+        self._seen = running.sha256
+        self._asked = threading.Event()
+        self._rejected: Reason | None = None
+        self._postponed: Reason | None = None
+
+    def ask(self) -> None:
+        """Read the files again at the next run also if the main one has not changed: others may have."""
+        self._asked.set()
+
+    @property
+    def hashes(self) -> tuple[str, str]:
+        """SHA-256 of the configuration in effect, and of the file as it was last seen."""
+        return self._running.sha256, self._seen
+
+    def metrics(self) -> Iterable[Metric]:
+        """Whether the file is in effect, and the hashes of both."""
+        valid = GaugeMetricFamily(f"{PREFIX}_configuration_valid", "1 while the file is valid, 0 once it was rejected.")
+        valid.add_metric([], 0 if self._rejected else 1)
+        running, seen = self.hashes
+        info = InfoMetricFamily(f"{PREFIX}_configuration", "SHA-256 of the configuration in effect and of the file.")
+        info.add_metric([], {"running": running, "file": seen})
+        yield from (valid, info)
+
+    def reasons(self) -> Sequence[Reason]:
+        """What an operator should know: a file that was rejected, keys that wait for a restart."""
+        return tuple(reason for reason in (self._rejected, self._postponed) if reason is not None)
+
+    def run(self) -> None:
+        """Read the file if it has changed."""
+        with self._lock:
+            seen = self._origin.fingerprint()
+            if seen == self._seen and not self._asked.is_set():
+                return
+            self._asked.clear()
+            cause = Cause(actor="service", correlation_id=self._token())
+            try:
+                loaded = self._origin.load()
+            except ConfigurationError as error:
+                self._reject(seen, error, cause)
+            else:
+                self._take(loaded, cause)
+
+    def _reject(self, sha256: str, error: ConfigurationError, cause: Cause) -> None:
+        first = str(error.problems[0])
+        self._ledger.execute(RejectConfiguration(sha256=sha256, problems=len(error.problems), first=first), cause)
+        self._seen = sha256
+        self._rejected = Reason(
+            code="configuration-rejected",
+            message=f"the configuration file cannot be used, the one before it stays in effect: {first}",
+        )
+        for problem in error.problems:
+            _log.error("configuration rejected, the earlier one stays", problem=str(problem))
+
+    def _take(self, loaded: LoadedConfig, cause: Cause) -> None:
+        changes = differences(self._running.config, loaded.config)
+        waiting = [change for change in changes if change.path.partition(".")[0] not in LIVE]
+        live = {name: getattr(loaded.config, name) for name in LIVE}
+        effective = LoadedConfig(
+            config=self._running.config.model_copy(update=live), warnings=loaded.warnings, sha256=loaded.sha256
+        )
+        self._apply(effective, cause)
+        self._follow(effective)
+        for change in changes:
+            _log.info(
+                "configuration changed",
+                change=str(change),
+                takes_effect="at the next start" if change in waiting else "now",
+            )
+        for warning in loaded.warnings:
+            _log.warning("configuration", where=f"{warning.source}:{warning.line}", what=str(warning))
+        self._running, self._seen, self._rejected = effective, loaded.sha256, None
+        self._postponed = _postponed([change.path for change in waiting])
+
+
+def _postponed(paths: Sequence[str]) -> Reason | None:
+    if not paths:
+        return None
+    return Reason(
+        code="restart-needed",
+        message=f"changed in the configuration file and in effect from the next start on: {', '.join(paths)}",
+    )
