@@ -54,6 +54,15 @@ N ?= 100
 simulate: $(STAMP)
 	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(N))
 
+# The real process on a real file against the simulator over HTTP, killed so often at random instants.
+KILLS ?= 100
+torture: $(STAMP)
+	@$(BIN)/python -m tests.torture --kills $(KILLS)
+
+# Every deliberate defect until a story notices it; takes minutes.
+defects: $(STAMP)
+	@$(BIN)/python -m tests.simulation --seeds 500 --defects > docs/simulation-defects.md
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
