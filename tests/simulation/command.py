@@ -1,10 +1,12 @@
 """The command line: run many stories, tell one, hunt defects."""
 
 import argparse
+import sys
 import time
 from collections.abc import Sequence
 
-from tests.simulation.defects.catalogue import chosen, hunt, table
+from tests.simulation.defects.catalogue import chosen, hunt
+from tests.simulation.defects.page import page
 from tests.simulation.report import replay, told, where
 from tests.simulation.run import STEPS, Theatre, Verdict
 from tests.simulation.shrink import Shrinker
@@ -77,13 +79,16 @@ def _run_many(theatre: Theatre, seeds: range, length: int, *, keep_going: bool) 
 
 
 def _hunt(theatre: Theatre, names: Sequence[str], seeds: range, length: int) -> int:
+    """Tell on the side what was noticed, and print the page if it was about all of them."""
     catches = []
     for defect in chosen(names):
         catch = hunt(theatre, defect, seeds, length)
         catches.append(catch)
         found = catch.verdict
-        _say(f"{defect.name}: {f'{found.invariant}, seed {found.seed}: {found.words}' if found else 'NOT NOTICED'}")
-    table(catches, _say)
+        words = f"{found.invariant}, seed {found.seed}: {found.words}" if found else "NOT NOTICED"
+        print(f"{defect.name}: {words}", file=sys.stderr, flush=True)  # noqa: T201 - a command line program
+    if not names:
+        _say(page(catches))
     return 0 if all(catch.verdict for catch in catches) else 1
 
 

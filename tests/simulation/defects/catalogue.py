@@ -1,6 +1,6 @@
 """All defects, and which seed notices each."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.simulation.defects import Defect
@@ -38,13 +38,3 @@ def hunt(theatre: Theatre, defect: Defect, seeds: range, length: int) -> Catch:
             if not verdict.holds:
                 return Catch(defect=defect, verdict=verdict, stories=count)
     return Catch(defect=defect, verdict=None, stories=len(seeds))
-
-
-def table(catches: Sequence[Catch], say: Callable[[str], None]) -> None:
-    """Everything that was hunted, as a table in Markdown."""
-    say("| defect | what is wrong | noticed by seed | broken invariant |")
-    say("| --- | --- | --- | --- |")
-    for catch in catches:
-        found = catch.verdict
-        seed, invariant = (str(found.seed), f"`{found.invariant}`") if found else ("never", "")
-        say(f"| `{catch.defect.name}` | {catch.defect.words} | {seed} | {invariant} |")

@@ -179,6 +179,11 @@ LOOKING = (
         changes=lambda: [Change(holder=observation, name="surplus", new=_own_is_surplus)],
     ),
     Defect(
+        name="namesakes-keep-doubt",
+        words="an order of unknown outcome stays open as long as a stranger's machine has its name",
+        changes=lambda: [Change(holder=observation, name="_keeps_in_doubt", new=observation._may_be_its)],
+    ),
+    Defect(
         name="forget-the-newborn",
         words="machines whose create call was not answered are not looked for in the listing",
         changes=lambda: [Change(holder=observation, name="_newborn", new=lambda *_: ())],
