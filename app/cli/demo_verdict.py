@@ -3,6 +3,7 @@
 from app.cli.demo_stage import Stage
 from app.cli.render import Table
 from app.store import queries
+from app.store.reading import reading
 
 _MANY = 1000
 
@@ -10,7 +11,8 @@ _MANY = 1000
 def print_events(stage: Stage) -> None:
     """The log in words."""
     stage.console.print("\n[bold]What happened[/], from the log:")
-    rows = queries.events(stage.database, limit=_MANY, node_group=None, instance=None)
+    with reading(stage.database) as moment:
+        rows = queries.events(moment, limit=_MANY)
     for row in rows:
         stage.console.print(
             f"  {row['position']:>4}  {row['recorded_at'][11:23]}  {row['actor']:<20} {row['what']}",
@@ -22,7 +24,8 @@ def print_events(stage: Stage) -> None:
 def print_costs(stage: Stage) -> None:
     """What each machine has cost."""
     stage.console.print("\n[bold]What it cost[/], per instance:")
-    rows = queries.instances(stage.database, node_group=None, ended=True)
+    with reading(stage.database) as moment:
+        rows = queries.instances(moment)
     Table("instance", "state", "instance_type", "contract", "price_per_hour", "hours", "cost", "reason").print(rows)
 
 
@@ -31,7 +34,8 @@ def compare(stage: Stage) -> list[str]:
     truth = stage.sim("GET", "/truth")
     alive = {item["hostname"]: item["id"] for item in truth["instances"] if item["ended"] is None}
     doubles = len([item for item in truth["instances"] if item["ended"] is None]) - len(alive)
-    rows = queries.instances(stage.database, node_group=None, ended=False)
+    with reading(stage.database) as moment:
+        rows = queries.instances(moment, ended=False)
     books = {row["instance"]: row["instance_id"] for row in rows}
     stage.console.print("\n[bold]Truth and books[/]:")
     for name in sorted(alive.keys() | books.keys()):

@@ -19,8 +19,20 @@ COMMANDS: Families = {
     "simulate": ("simulate", "Simulate the Verda API until told to stop."),
     "demo": ("demo", "Play the autoscaler against the simulator and compare the books with the truth."),
     "status": ("look", "Node groups with their sizes and costs, and how the cloud is doing."),
+    "groups": ("look", "Node groups: target size, instances by state, limits, cost an hour."),
     "instances": ("look", "Instances: state, machine, price and what they have cost."),
     "events": ("story", "The log in words, oldest first."),
+    "history": ("story", "Every event of one instance, with the time since the one before."),
+    "explain": (
+        "story",
+        "One page in plain words: an instance's life and cost, or why a node group does or does not grow.",
+    ),
+    "costs": ("money", "What the machines have cost: price times time, and separately what of it was of no use."),
+    "state": (
+        "past",
+        "Node groups and instances as they were at some time, folded from the log.",
+    ),
+    "export": ("past", "Take out the whole log, or an audit view, as JSON lines or CSV."),
     "config": ("settings", "The configuration: check it."),
 }
 """Command → its family, a module of this package with `register`, and what it does."""

@@ -1,5 +1,6 @@
 """Options that several commands share, so that they mean the same everywhere."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,29 @@ import typer
 
 from app.cli.render import Output
 
+DATABASE = Path("var/provider.db")
+
 DatabaseOption = Annotated[Path, typer.Option(help="The database file.")]
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="table, json or yaml.")]
 GroupOption = Annotated[str | None, typer.Option("--node-group", "-g", help="Only this node group.")]
-DATABASE = Path("var/provider.db")
+WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="Show it again every two seconds until Ctrl-C.")]
+
+
+def moment(text: str) -> datetime:
+    """A time as people type it: ISO 8601, in UTC unless it says otherwise.
+
+    Raises:
+        BadParameter: it is no time.
+    """
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError as error:
+        message = f"{text!r} is no time such as 2026-01-05, 2026-01-05T14:30 or 2026-01-05T14:30:00+02:00"
+        raise typer.BadParameter(message) from error
+    return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+
+
+SinceOption = Annotated[
+    datetime | None, typer.Option(parser=moment, metavar="TIME", help="From this time on, in UTC unless it says so.")
+]
+UntilOption = Annotated[datetime | None, typer.Option(parser=moment, metavar="TIME", help="Before this time.")]

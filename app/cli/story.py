@@ -1,17 +1,29 @@
-"""What happened: `events`."""
+"""What happened and why: `events`, `history`, `explain`."""
 
-from typing import Annotated
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from app.cli.options import DATABASE, DatabaseOption, GroupOption, OutputOption
+from app.cli.options import DATABASE, DatabaseOption, GroupOption, OutputOption, SinceOption, UntilOption
 from app.cli.render import Output, Table, show
 from app.store import queries
+from app.store.reading import reading
+
+_FOLLOW_S = 1.0
+_MANY = 1_000_000
 
 
 def register(cli: typer.Typer) -> None:
     """Add the commands of this family."""
     cli.command("events")(events)
+    cli.command("history")(history)
+    cli.command("explain")(explain)
 
 
 def events(
@@ -19,12 +31,110 @@ def events(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many, the newest.")] = 50,
     node_group: GroupOption = None,
     instance: Annotated[str | None, typer.Option("--instance", "-i", help="Only this instance.")] = None,
+    event_type: Annotated[
+        str | None, typer.Option("--type", "-t", help="Only types that begin so: instance.create, cloud …")
+    ] = None,
+    actor: Annotated[str | None, typer.Option(help="Only of this actor, such as cluster-autoscaler.")] = None,
+    correlation_id: Annotated[str | None, typer.Option(help="Only of this call or job run.")] = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new ones until Ctrl-C.")] = False,
     database: DatabaseOption = DATABASE,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """The log in words, oldest first."""
-    rows = queries.events(database, limit=limit, node_group=node_group, instance=instance)
+    wanted = queries.Wanted(
+        node_group=node_group,
+        instance=instance,
+        type=event_type,
+        actor=actor,
+        correlation_id=correlation_id,
+        since=_stored(since),
+        until=_stored(until),
+    )
+    with reading(database) as moment:
+        rows = queries.events(moment, wanted, limit=limit)
+    if not follow:
+        _print_events(rows, output)
+        return
+    try:
+        _follow(database, wanted, rows, output)
+    except KeyboardInterrupt:
+        typer.echo()
+
+
+def _stored(at: datetime | None) -> str | None:
+    """A time as the log has it, so that text order is time order."""
+    return None if at is None else at.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _print_events(rows: Sequence[dict[str, Any]], output: Output) -> None:
+    if output is Output.TABLE:
+        Table("position", "recorded_at", "actor", "what").print(rows)
+    else:
+        show(output, list(rows))
+
+
+def _follow(database: Path, wanted: queries.Wanted, rows: Sequence[dict[str, Any]], output: Output) -> None:
+    """A line an event, so that the next one can be added."""
+    while True:
+        for row in rows:
+            line = f"{row['position']}  {row['recorded_at']}  {row['actor']}  {row['what']}"
+            typer.echo(line if output is Output.TABLE else json.dumps(row))
+        after = rows[-1]["position"] if rows else 0
+        while True:
+            threading.Event().wait(_FOLLOW_S)
+            with reading(database) as moment:
+                rows = queries.events(moment, wanted, limit=_MANY, after=after)
+            if rows:
+                break
+
+
+def history(
+    instance: Annotated[str, typer.Argument(help="Name, Verda's instance id or provider id.")],
+    *,
+    database: DatabaseOption = DATABASE,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Every event of one instance, with the time since the one before."""
+    with reading(database) as moment:
+        rows = queries.events(moment, queries.Wanted(instance=_named(moment, instance)), limit=_MANY)
     if output is not Output.TABLE:
         show(output, list(rows))
         return
-    Table("position", "recorded_at", "actor", "what").print(rows)
+    before: datetime | None = None
+    lines = []
+    for row in rows:
+        at = datetime.fromisoformat(row["recorded_at"])
+        passed = "" if before is None else f"+{(at - before).total_seconds():.1f}s"
+        lines.append({**row, "after": passed})
+        before = at
+    Table("recorded_at", "after", "actor", "what").print(lines)
+
+
+def _named(moment: Any, key: str) -> str:
+    name = queries.instance_named(moment, key)
+    if name is None:
+        message = f"there is no instance {key!r}: `instances --all` lists them"
+        raise typer.BadParameter(message, param_hint="INSTANCE")
+    return name
+
+
+def explain(
+    name: Annotated[str, typer.Argument(metavar="INSTANCE|GROUP", help="An instance or a node group.")],
+    *,
+    database: DatabaseOption = DATABASE,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """One page in plain words: an instance's life and cost, or why a node group does or does not grow."""
+    from app.cli.explanation import explained  # noqa: PLC0415 - the domain is loaded for this command alone
+
+    page = explained(database, name)
+    if page is None:
+        message = f"there is no instance and no node group {name!r}: `groups` and `instances --all` list them"
+        raise typer.BadParameter(message, param_hint="INSTANCE|GROUP")
+    if output is not Output.TABLE:
+        show(output, asdict(page))
+        return
+    for line in page.lines:
+        typer.echo(line)

@@ -107,9 +107,15 @@ class Books:
         return frozenset(group.name for group in self.served_groups)
 
     def size_limits(self, group: NodeGroup) -> tuple[int, int]:
-        """Minimum and maximum size as told to the autoscaler: a retired group may only shrink."""
+        """Minimum and maximum size as told to the autoscaler: a retired or paused group may only shrink.
+
+        It would back off from a group that refuses; of one that is at its maximum it thinks nothing.
+        """
         if group.retired:
             return 0, self.target_size(group.name)
+        if group.paused_at is not None:
+            target = self.target_size(group.name)
+            return min(group.spec.min_size, target), target
         return group.spec.min_size, group.spec.max_size
 
     def listed_instances(self) -> Iterator[Instance]:

@@ -13,12 +13,16 @@ from app.domain.instance import decide as instance_decide
 from app.domain.instance import ladder
 from app.domain.nodegroup import commands as group_commands
 from app.domain.nodegroup import decide as group_decide
+from app.domain.nodegroup import operate
 
 NodeGroupCommand = (
     group_commands.ApplyConfiguration
     | group_commands.IncreaseSize
     | group_commands.DecreaseTargetSize
     | group_commands.DeleteNodes
+    | group_commands.PauseNodeGroup
+    | group_commands.ResumeNodeGroup
+    | group_commands.DrainNodeGroup
 )
 InstanceCommand = (
     instance_commands.AttemptCreate
@@ -93,6 +97,12 @@ def _decide_group(command: NodeGroupCommand, books: Books) -> Decision:
             return group_decide.decrease_target_size(command, books)
         case group_commands.DeleteNodes():
             return group_decide.delete_nodes(command, books)
+        case group_commands.PauseNodeGroup():
+            return operate.pause(command, books)
+        case group_commands.ResumeNodeGroup():
+            return operate.resume(command, books)
+        case group_commands.DrainNodeGroup():
+            return operate.drain(command, books)
         case _:
             assert_never(command)
 

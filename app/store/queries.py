@@ -1,46 +1,69 @@
-"""Reading the audit views and projection tables of a database, also while a server writes it."""
+"""Reading the audit views and projection tables of a database, also while a server writes it.
 
-from collections.abc import Sequence
-from pathlib import Path
+Every question takes the connection of `reading`, so that all answers to one command are of one moment.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import text
-
-from app.store.reading import reading
+from sqlalchemy import Connection, text
 
 Rows = Sequence[dict[str, Any]]
 
 _OPEN = "state NOT IN ('gone', 'lost', 'cancelled')"
+EXPORTED = (
+    "events",
+    "instance_history",
+    "target_size_history",
+    "billing",
+    "costs_daily",
+    "waste",
+    "failures",
+    "api_outages",
+)
+"""What can be taken out as a whole: the log itself, and the audit views of these names."""
 
 
-def events(database: Path, *, limit: int, after: int = 0, node_group: str | None, instance: str | None) -> Rows:
-    """The newest `limit` events behind a position, oldest first, of a group or an instance if one is named.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which events: None leaves a question open. `type` may be the beginning of a type; times are as stored."""
 
-    Raises:
-        StoreUnavailable: there is no database, or it cannot be read.
-    """
-    wanted = text(
+    node_group: str | None = None
+    instance: str | None = None
+    type: str | None = None
+    actor: str | None = None
+    correlation_id: str | None = None
+    since: str | None = None
+    until: str | None = None
+
+
+ALL = Wanted()
+
+
+def events(connection: Connection, wanted: Wanted = ALL, *, limit: int, after: int = 0) -> Rows:
+    """The newest `limit` of the wanted events behind a position, oldest first."""
+    query = text(
         """
         SELECT * FROM (
           SELECT position, recorded_at, actor, what, node_group, instance, type, correlation_id, data FROM v_events
           WHERE position > :after
-            AND (:node_group IS NULL OR node_group = :node_group) AND (:instance IS NULL OR instance = :instance)
+            AND (:node_group IS NULL OR node_group = :node_group)
+            AND (:instance IS NULL OR instance = :instance)
+            AND (:type IS NULL OR substr(type, 1, length(:type)) = :type)
+            AND (:actor IS NULL OR actor = :actor)
+            AND (:correlation_id IS NULL OR correlation_id = :correlation_id)
+            AND (:since IS NULL OR recorded_at >= :since) AND (:until IS NULL OR recorded_at < :until)
           ORDER BY position DESC LIMIT :limit
         ) ORDER BY position
         """
     )
-    values = {"after": after, "limit": limit, "node_group": node_group, "instance": instance}
-    with reading(database) as connection:
-        return [dict(row) for row in connection.execute(wanted, values).mappings()]
+    return _rows(connection, query, {**asdict(wanted), "after": after, "limit": limit})
 
 
-def instances(database: Path, *, node_group: str | None, ended: bool) -> Rows:
-    """Instances with what they cost so far, oldest wish first; without those that have ended unless `ended`.
-
-    Raises:
-        StoreUnavailable: there is no database, or it cannot be read.
-    """
-    wanted = text(
+def instances(connection: Connection, *, node_group: str | None = None, ended: bool = True) -> Rows:
+    """Instances with what they cost so far, oldest wish first; without those that have ended unless `ended`."""
+    query = text(
         f"""
         SELECT instance, node_group, state, instance_id, instance_type, location, contract, requested_at, created_at,
           ended_at, reason, price_per_hour, currency, hours, cost, error_message
@@ -49,23 +72,19 @@ def instances(database: Path, *, node_group: str | None, ended: bool) -> Rows:
         ORDER BY ordinal
         """  # noqa: S608 - put together from constants
     )
-    with reading(database) as connection:
-        return [dict(row) for row in connection.execute(wanted, {"ended": ended, "node_group": node_group}).mappings()]
+    return _rows(connection, query, {"ended": ended, "node_group": node_group})
 
 
-def groups(database: Path) -> Rows:
-    """Node groups with target size, instances by state and what they cost an hour.
-
-    Raises:
-        StoreUnavailable: there is no database, or it cannot be read.
-    """
-    wanted = text(
+def groups(connection: Connection) -> Rows:
+    """Node groups with target size, instances by state and what they cost an hour."""
+    query = text(
         """
         SELECT g.name AS node_group, json_extract(g.spec, '$.instance_type') AS instance_type,
           json_extract(g.spec, '$.min_size') AS min_size, json_extract(g.spec, '$.max_size') AS max_size, g.retired,
           coalesce(sum(i.state NOT IN ('gone', 'lost', 'cancelled', 'deleting')), 0) AS target_size,
           coalesce(sum(i.state IN ('requested', 'submitting', 'provisioning')), 0) AS creating,
           coalesce(sum(i.state = 'running'), 0) AS running,
+          coalesce(sum(i.state = 'stopped'), 0) AS stopped,
           coalesce(sum(i.state = 'failed'), 0) AS failed,
           coalesce(sum(i.state = 'deleting'), 0) AS deleting,
           round(coalesce(sum((i.instance_id IS NOT NULL AND i.ended_at IS NULL) * i.price_per_hour), 0), 4)
@@ -74,17 +93,12 @@ def groups(database: Path) -> Rows:
         GROUP BY g.name ORDER BY g.ordinal
         """
     )
-    with reading(database) as connection:
-        return [dict(row) for row in connection.execute(wanted).mappings()]
+    return _rows(connection, query, {})
 
 
-def overview(database: Path) -> dict[str, Any]:
-    """The installation, the cloud and the log in one row.
-
-    Raises:
-        StoreUnavailable: there is no database, or it cannot be read.
-    """
-    wanted = text(
+def overview(connection: Connection) -> dict[str, Any]:
+    """The installation, the cloud and the log in one row."""
+    query = text(
         """
         SELECT (SELECT installation_id FROM installation) AS installation, (SELECT cluster_name FROM installation)
             AS cluster, (SELECT backend FROM installation) AS backend, (SELECT epoch FROM installation) AS epoch,
@@ -95,5 +109,31 @@ def overview(database: Path) -> dict[str, Any]:
           (SELECT recorded_at FROM events ORDER BY position DESC LIMIT 1) AS last_event_at
         """
     )
-    with reading(database) as connection:
-        return dict(connection.execute(wanted).mappings().one())
+    return _rows(connection, query, {})[0]
+
+
+def instance_named(connection: Connection, key: str) -> str | None:
+    """The name of the newest instance with this name, instance id or provider id, None if there is none."""
+    query = text("SELECT name FROM instances WHERE :key IN (name, instance_id, provider_id) ORDER BY ordinal DESC")
+    return connection.execute(query, {"key": key}).scalar()
+
+
+def billing(connection: Connection) -> Rows:
+    """Every period of a machine at one price."""
+    return _rows(connection, text("SELECT * FROM v_billing ORDER BY since, instance"), {})
+
+
+def waste(connection: Connection) -> Rows:
+    """Every period in which a machine was paid for and of no use, and why."""
+    return _rows(connection, text("SELECT * FROM v_waste ORDER BY since, instance"), {})
+
+
+def exported(connection: Connection, what: str) -> Iterator[dict[str, Any]]:
+    """All rows of one of `EXPORTED`, the log with its hashes."""
+    source = what if what == "events" else f"v_{what}"
+    for row in connection.execute(text(f"SELECT * FROM {source}")).mappings():  # noqa: S608 - one of our own names
+        yield dict(row)
+
+
+def _rows(connection: Connection, query: Any, values: Mapping[str, object]) -> Rows:
+    return [dict(row) for row in connection.execute(query, values).mappings()]

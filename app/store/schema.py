@@ -15,7 +15,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_REVISION = "0003"
+SCHEMA_REVISION = "0004"
 """The newest migration; the same as Alembic's head."""
 
 metadata = MetaData(
@@ -81,6 +81,9 @@ node_groups = Table(
     _text("rests"),
     _integer("version"),
     _integer("position"),
+    _maybe_text("paused_at"),
+    _maybe_text("paused_by"),
+    _maybe_text("pause_reason"),
     sqlite_strict=True,
 )
 
@@ -130,6 +133,8 @@ instances = Table(
     _integer("provider_id_learned"),
     _integer("version"),
     _integer("position"),
+    Column("billed_before", Text, nullable=False, server_default="0"),
+    _maybe_text("price_since"),
     Index(None, "instance_id"),
     Index(None, "ended_at"),
     sqlite_strict=True,

@@ -5,6 +5,7 @@ import re
 from sqlalchemy import Connection, text
 
 from app.domain.registry import EVENT_TYPES
+from app.store.cost_views import COST_VIEWS
 
 _FIELD = re.compile(r"\{(\w+)\}")
 
@@ -46,20 +47,6 @@ VIEWS = {
       type, correlation_id, data
     FROM events
     """,
-    "v_instance_history": """
-    SELECT name AS instance, node_group, state, instance_id, instance_type, location, contract,
-      requested_at, requested_by, created_at, running_at, delete_requested_at, delete_requested_by, ended_at,
-      coalesce(nullif(end_reason, 'deleted'), cancel_reason, delete_reason, end_reason, error_code) AS reason,
-      price_per_hour, currency,
-      round(max((julianday(coalesce(ended_at, 'now')) - julianday(created_at)) * 24, 0), 4) AS hours,
-      CASE
-        WHEN cost IS NOT NULL THEN cost
-        WHEN created_at IS NULL OR price_per_hour IS NULL THEN NULL
-        ELSE printf('%.6f', max((julianday('now') - julianday(created_at)) * 24 * price_per_hour, 0)) END AS cost,
-      error_class, error_code, error_message, machine_status,
-      attempt AS create_attempts, delete_attempt AS delete_attempts, correlation_id, ordinal, position
-    FROM instances
-    """,
     "v_target_size_history": f"""
     SELECT position, recorded_at, node_group,
       sum(change) OVER (PARTITION BY node_group ORDER BY position) AS target_size, change, actor, type, instance
@@ -92,22 +79,7 @@ VIEWS = {
     )
     WHERE type = 'cloud.unreachable'
     """,
-    "v_costs_daily": """
-    WITH RECURSIVE days(day, began, ended, node_group, contract, currency, price_per_hour) AS (
-      SELECT date(created_at), julianday(created_at), julianday(coalesce(ended_at, 'now')),
-        node_group, contract, currency, price_per_hour
-      FROM instances WHERE created_at IS NOT NULL AND price_per_hour IS NOT NULL
-      UNION ALL
-      SELECT date(day, '+1 day'), began, ended, node_group, contract, currency, price_per_hour
-      FROM days WHERE julianday(day, '+1 day') < ended
-    )
-    SELECT day, node_group, contract, count(*) AS instances, round(sum(hours), 4) AS hours,
-      printf('%.6f', sum(hours * price_per_hour)) AS cost, currency
-    FROM (
-      SELECT *, max(min(ended, julianday(day, '+1 day')) - max(began, julianday(day)), 0) * 24 AS hours FROM days
-    )
-    GROUP BY day, node_group, contract, currency
-    """,
+    **COST_VIEWS,
 }
 """View name → its SELECT."""
 

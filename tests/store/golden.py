@@ -87,6 +87,8 @@ SAMPLES: Sequence[Event] = (
         message="No capacity available; add locations or another group",
         until=_AT,
     ),
+    group.NodeGroupPaused(node_group="h100", operator="anna (uid 1000)", reason="new driver"),
+    group.NodeGroupResumed(node_group="h100", operator="anna (uid 1000)", reason="driver is out"),
     instance.InstanceRequested(**_OURS, provider_id="verda://h100-k7m2p9qx"),
     instance.CreateAttempted(
         **_OURS,

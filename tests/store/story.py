@@ -37,7 +37,15 @@ from app.domain.instance.events import Found
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
 from app.domain.machine import Machine
-from app.domain.nodegroup.commands import ApplyConfiguration, DecreaseTargetSize, DeleteNodes, IncreaseSize
+from app.domain.nodegroup.commands import (
+    ApplyConfiguration,
+    DecreaseTargetSize,
+    DeleteNodes,
+    DrainNodeGroup,
+    IncreaseSize,
+    PauseNodeGroup,
+    ResumeNodeGroup,
+)
 from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.observation import ObserveMachines, Readopt
 from app.domain.offering import Contract, InstanceType
@@ -93,6 +101,7 @@ class Story:
             self._outage,
             self._deadlines,
             self._configure,
+            self._operate,
             self._start,
         )
 
@@ -179,6 +188,14 @@ class Story:
         self._tell(self._configuration(*specs))
         if self._random.random() < 0.3:
             self._tell(RejectConfiguration(sha256=self._ids.token(), problems=2, first='config.yaml:3: it\'s "wrong"'))
+
+    def _operate(self) -> None:
+        if self._random.random() < 0.2:
+            self._tell(DrainNodeGroup(node_group="spare", operator="anna", reason="new driver"))
+        self._tell(PauseNodeGroup(node_group="gpu", operator="anna", reason="it's her's"))
+        self._increase()
+        self._tell(ResumeNodeGroup(node_group="gpu", operator="anna", reason="done"))
+        self._tell(ResumeNodeGroup(node_group="spare", operator="anna", reason="done"))
 
     def _increase(self) -> None:
         node_group = self._random.choice(("gpu", "gpu", "spare", "nowhere"))

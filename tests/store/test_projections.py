@@ -12,6 +12,7 @@ from app.domain.books import Books
 from app.domain.registry import EVENT_TYPES
 from app.errors import StoreCorrupt, StoreHeld, StoreUnavailable
 from app.store import schema
+from app.store.projections import FOLD_VERSION
 from app.store.reading import reading
 from app.store.rebuild import rebuild
 from app.store.store import Store
@@ -192,7 +193,7 @@ def test_every_row_names_the_event_that_last_touched_it(started: Path) -> None:
     ]
     assert rows(started, "SELECT name, ordinal, version, position FROM node_groups") == [("gpu", 4, 3, 9)]
     assert rows(started, "SELECT version, position FROM cloud") == [(2, 6)]
-    assert rows(started, "SELECT * FROM projections") == [("books", 2, 10)]
+    assert rows(started, "SELECT * FROM projections") == [("books", FOLD_VERSION, 10)]
 
 
 def test_times_are_text_that_sorts_like_time(database: Path) -> None:

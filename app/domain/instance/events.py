@@ -57,6 +57,7 @@ class DeleteReason(StrEnum):
     SCALE_DOWN = "scale-down"
     FAILED_EXPIRED = "failed-expired"
     STOPPED_TOO_LONG = "stopped-too-long"
+    DRAINED = "drained"
 
 
 class CancelReason(StrEnum):

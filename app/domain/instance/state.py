@@ -5,6 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import assert_never
 
+from app.domain.billing import cost_of, rounded
 from app.domain.envelope import Recorded
 from app.domain.instance.events import (
     AnyInstanceEvent,
@@ -40,7 +41,8 @@ class Instance:
 
     `ordinal` is the log position of the wish, which orders a group's instances by age. `closed_rungs` are the offerings
     refused for this wish. `retry_at` bounds the next create or delete attempt. `created_at` is the cloud's own time.
-    `machine_status` is the cloud's last word. Prices are per hour; `cost` is final once the instance has ended.
+    `machine_status` is the cloud's last word. Prices are per hour; `billed_before` is what the machine had cost when
+    its price last changed, at `price_since`; `cost` is final once the instance has ended.
     """
 
     name: str
@@ -56,6 +58,8 @@ class Instance:
     location: str | None = None
     contract: Contract | None = None
     price_per_hour: Decimal | None = None
+    billed_before: Decimal = Decimal(0)
+    price_since: datetime | None = None
     currency: str = "usd"
     attempt: int = 0
     attempted_at: datetime | None = None
@@ -99,10 +103,23 @@ class Instance:
 
     def cost_until(self, at: datetime) -> Decimal | None:
         """What the machine has cost by then: price times lifetime, None if it never existed or has no known price."""
-        if self.created_at is None or self.price_per_hour is None:
+        exactly = self._billed_until(at)
+        return None if exactly is None else rounded(exactly)
+
+    def _billed_until(self, at: datetime) -> Decimal | None:
+        since = self.price_since or self.created_at
+        if since is None or self.price_per_hour is None:
             return None
-        seconds = max((at - self.created_at).total_seconds(), 0.0)
-        return (self.price_per_hour * Decimal(repr(seconds)) / 3600).quantize(Decimal("0.000001"))
+        return self.billed_before + cost_of(self.price_per_hour, at - since)
+
+    def repriced(self, price: Decimal | None, at: datetime) -> "Instance":
+        """The same at the price that the cloud shows. The first one shown holds from the beginning."""
+        if price is None or price == self.price_per_hour:
+            return self
+        if self.machine_status is None or self.price_per_hour is None:
+            return replace(self, price_per_hour=price)
+        billed = self._billed_until(at)
+        return replace(self, price_per_hour=price, price_since=at, billed_before=billed or Decimal(0))
 
 
 def begin(recorded: Recorded[InstanceRequested | InstanceAdopted]) -> Instance:
@@ -204,6 +221,8 @@ def _evolve_creation(
                 location=event.location,
                 contract=event.contract,
                 price_per_hour=event.price_per_hour,
+                billed_before=Decimal(0),
+                price_since=None,
                 currency=event.currency,
             )
         case InstanceCreated():
@@ -235,6 +254,8 @@ def _evolve_creation(
                 instance_id=None,
                 machine_status=None,
                 created_at=None,
+                billed_before=Decimal(0),
+                price_since=None,
                 ip=None,
                 os_volume_id=None,
                 volume_ids=(),
@@ -262,12 +283,11 @@ def _observed(instance: Instance, event: InstanceStateObserved, at: datetime) ->
     running = event.state is InstanceState.RUNNING
     stopped = event.state is InstanceState.STOPPED
     return replace(
-        instance,
+        instance.repriced(event.price_per_hour, at),
         state=event.state,
         machine_status=event.status,
         contract=event.contract or instance.contract,
         location=event.location or instance.location,
-        price_per_hour=event.price_per_hour if event.price_per_hour is not None else instance.price_per_hour,
         created_at=event.created_at or instance.created_at or at,
         ip=event.ip or instance.ip,
         os_volume_id=event.os_volume_id or instance.os_volume_id,

@@ -26,6 +26,33 @@ class IncreaseSize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PauseNodeGroup:
+    """Let the group grow no more until it is resumed; `operator` and `reason` are for those who wonder why."""
+
+    node_group: str
+    operator: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeNodeGroup:
+    """Let the group grow again."""
+
+    node_group: str
+    operator: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainNodeGroup:
+    """Pause the group and give all its instances back."""
+
+    node_group: str
+    operator: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DecreaseTargetSize:
     """Release up to `-delta` wishes for which no machine may exist; `delta` is negative, as in the protocol."""
 

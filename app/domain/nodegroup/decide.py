@@ -55,6 +55,9 @@ def increase_size(command: IncreaseSize, books: Books) -> Decision:
     if group.retired:
         message = f"node group {group.name} left the configuration and only shrinks"
         return _rejected(command, target, Rejection.RETIRED, message)
+    if group.paused_at is not None:
+        message = f"node group {group.name} is paused since {group.paused_at:%Y-%m-%d %H:%M} UTC by {group.paused_by}"
+        return _rejected(command, target, Rejection.PAUSED, f"{message}: {group.pause_reason}")
     new_target = target + command.delta
     if new_target > group.spec.max_size:
         message = f"{target} + {command.delta} is more than max_size {group.spec.max_size} of {group.name}"

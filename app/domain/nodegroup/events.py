@@ -18,6 +18,7 @@ class Rejection(StrEnum):
     MAX_SIZE = "max-size"
     RETIRED = "retired"
     BUDGET = "budget"
+    PAUSED = "paused"
 
 
 class NodeGroupConfigured(NodeGroupEvent):
@@ -93,6 +94,24 @@ class OfferingRested(NodeGroupEvent):
     until: datetime
 
 
+class NodeGroupPaused(NodeGroupEvent):
+    """An operator stopped the group's growth. What was granted goes on, and it may shrink."""
+
+    type: ClassVar[str] = "nodegroup.paused"
+    words: ClassVar[str] = "{node_group} paused by {operator}: {reason}"
+    operator: str
+    reason: str
+
+
+class NodeGroupResumed(NodeGroupEvent):
+    """An operator lets the group grow again."""
+
+    type: ClassVar[str] = "nodegroup.resumed"
+    words: ClassVar[str] = "{node_group} resumed by {operator}: {reason}"
+    operator: str
+    reason: str
+
+
 AnyNodeGroupEvent = (
     NodeGroupConfigured
     | NodeGroupRetired
@@ -101,4 +120,6 @@ AnyNodeGroupEvent = (
     | TargetSizeDecreased
     | ScaleDownRequested
     | OfferingRested
+    | NodeGroupPaused
+    | NodeGroupResumed
 )

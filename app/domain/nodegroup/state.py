@@ -9,6 +9,8 @@ from app.domain.instance.events import FailureCode
 from app.domain.nodegroup.events import (
     AnyNodeGroupEvent,
     NodeGroupConfigured,
+    NodeGroupPaused,
+    NodeGroupResumed,
     NodeGroupRetired,
     OfferingRested,
     ScaleDownRequested,
@@ -36,7 +38,8 @@ class NodeGroup:
     """A named set of identical nodes. Its target size is not here: it is the number of its live instances.
 
     `ordinal` is the log position of its first configuration, which orders the groups for good. `rests` has at most one
-    entry for an offering, also when its time is over; new settings begin with none.
+    entry for an offering, also when its time is over; new settings begin with none. `paused_at` says that an operator
+    keeps it from growing, whatever the configuration says since; `pause_reason` is the operator's own.
     """
 
     name: str
@@ -44,6 +47,9 @@ class NodeGroup:
     ordinal: int
     retired: bool = False
     rests: tuple[Rest, ...] = ()
+    paused_at: datetime | None = None
+    paused_by: str | None = None
+    pause_reason: str | None = None
     version: int = 0
     position: int = 0
 
@@ -57,6 +63,9 @@ def evolve(group: NodeGroup | None, recorded: Recorded[AnyNodeGroupEvent]) -> No
                 name=event.node_group,
                 spec=event.spec,
                 ordinal=group.ordinal if group else recorded.position,
+                paused_at=group.paused_at if group else None,
+                paused_by=group.paused_by if group else None,
+                pause_reason=group.pause_reason if group else None,
                 version=recorded.version,
                 position=recorded.position,
             )
@@ -64,6 +73,12 @@ def evolve(group: NodeGroup | None, recorded: Recorded[AnyNodeGroupEvent]) -> No
             placed = group and replace(group, retired=True)
         case OfferingRested():
             placed = group and replace(group, rests=_rested(group.rests, event, recorded.position))
+        case NodeGroupPaused():
+            placed = group and replace(
+                group, paused_at=recorded.recorded_at, paused_by=event.operator, pause_reason=event.reason
+            )
+        case NodeGroupResumed():
+            placed = group and replace(group, paused_at=None, paused_by=None, pause_reason=None)
         case ScaleUpRequested() | ScaleUpRejected() | TargetSizeDecreased() | ScaleDownRequested():
             placed = group
         case _:

@@ -10,6 +10,8 @@ from app.domain.envelope import CloudEvent, ClusterEvent, Event, InstanceEvent, 
 from app.domain.instance.events import End
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.nodegroup.events import (
+    NodeGroupPaused,
+    NodeGroupResumed,
     Rejection,
     ScaleDownRequested,
     ScaleUpRejected,
@@ -62,6 +64,8 @@ EVENTS: tuple[Event, ...] = (
     TargetSizeDecreased(node_group="h100", delta=1, new_target=0, instances=(A,)),
     ScaleDownRequested(node_group="h100", count=1, new_target=0, instances=(A,)),
     rested(),
+    NodeGroupPaused(node_group="h100", operator="anna (uid 1000)", reason="new driver"),
+    NodeGroupResumed(node_group="h100", operator="anna (uid 1000)", reason="driver is out"),
     wanted(),
     attempted(contract=Contract.SPOT, price="0.8015"),
     created(),

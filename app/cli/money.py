@@ -1,0 +1,106 @@
+"""What it costs: `costs`."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from app.cli.options import DATABASE, DatabaseOption, GroupOption, OutputOption, SinceOption, UntilOption
+from app.cli.render import Output, Table, show
+from app.domain.billing import Period, totals
+from app.store import queries
+from app.store.reading import reading
+
+_TENTH_OF_A_SECOND = Decimal("0.0001")  # of an hour, nearly
+
+
+class By(StrEnum):
+    """What costs are added up by."""
+
+    GROUP = "group"
+    DAY = "day"
+    CONTRACT = "contract"
+    INSTANCE = "instance"
+
+
+_KEYS: Mapping[By, tuple[str, Callable[[Period], str | None]]] = {
+    By.GROUP: ("node_group", lambda period: period.node_group),
+    By.DAY: ("day", lambda period: period.day.isoformat()),
+    By.CONTRACT: ("contract", lambda period: period.contract),
+    By.INSTANCE: ("instance", lambda period: period.instance),
+}
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the commands of this family."""
+    cli.command("costs")(costs)
+
+
+def costs(
+    *,
+    by: Annotated[By, typer.Option(help="group, day, contract or instance.")] = By.GROUP,
+    node_group: GroupOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    database: DatabaseOption = DATABASE,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """What the machines have cost: price times time, and separately what of it was of no use."""
+    with reading(database) as moment:
+        billed, wasted = queries.billing(moment), queries.waste(moment)
+
+    def within(rows: Iterable[Mapping[str, Any]]) -> Iterator[Period]:
+        for period in map(_period, rows):
+            part = period.within(since, until)
+            if part is not None and node_group in {None, part.node_group}:
+                yield from part.by_day() if by is By.DAY else (part,)
+
+    column, key = _KEYS[by]
+    rows = _rows(column, within(billed), key)
+    total = _rows(column, within(billed), _always("total"))
+    kinds = dict.fromkeys(row["kind"] for row in wasted)
+    waste = [
+        line
+        for kind in kinds
+        for line in _rows("waste", within(row for row in wasted if row["kind"] == kind), _always(kind))
+    ]
+    if output is not Output.TABLE:
+        show(output, {"by": by, "costs": rows, "total": total, "waste": waste})
+        return
+    Table(column, "instances", "hours", "cost", "currency").print([*rows, *total])
+    if waste:
+        typer.echo("\nof it of no use:")
+        Table("waste", "instances", "hours", "cost", "currency").print(waste)
+
+
+def _always(value: str) -> Callable[[Period], str]:
+    return lambda _: value
+
+
+def _period(row: Mapping[str, Any]) -> Period:
+    return Period(
+        instance=row["instance"],
+        node_group=row["node_group"],
+        contract=row["contract"],
+        since=datetime.fromisoformat(row["since"]),
+        until=datetime.fromisoformat(row["until"]),
+        price_per_hour=Decimal(row["price_per_hour"]),
+        currency=row["currency"],
+    )
+
+
+def _rows(column: str, periods: Iterable[Period], key: Callable[[Period], str | None]) -> list[dict[str, Any]]:
+    return [
+        {
+            column: value,
+            "instances": total.instances,
+            "hours": str(total.hours.quantize(_TENTH_OF_A_SECOND)),
+            "cost": str(total.cost),
+            "currency": total.currency,
+        }
+        for value, in_currencies in totals(periods, key).items()
+        for total in in_currencies
+    ]

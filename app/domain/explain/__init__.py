@@ -1,0 +1,1 @@
+"""Answers in plain words, made from the log: why is this so?"""

@@ -1,0 +1,62 @@
+"""The books as they are or were, for looking at: folded from the log, which is the only truth."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, Connection, select
+
+from app.domain.books import Books, evolve
+from app.domain.envelope import Event, Recorded
+from app.store import log, schema
+from app.store.projections import FOLD_VERSION, mark_of
+from app.store.rows import books_of
+
+
+def books_now(connection: Connection) -> Books:
+    """The books with every instance there ever was. From the projections if they are today's, else from the log.
+
+    Raises:
+        StoreCorrupt: an event cannot be read.
+    """
+    mark = mark_of(connection)
+    if mark is None or mark["version"] != FOLD_VERSION or mark["position"] != log.head(connection).position:
+        return books_at(connection)
+    rows = {table: connection.execute(select(table)).mappings().all() for table in schema.PROJECTED}
+    return books_of(rows, mark["position"])
+
+
+def books_at(connection: Connection, at: datetime | None = None, position: int | None = None) -> Books:
+    """The books as they were after the last event up to a time, or up to a position of the log.
+
+    Raises:
+        StoreCorrupt: an event cannot be read.
+    """
+    books = Books()
+    for item in log.read(connection, 0):
+        if (at is not None and item.recorded_at > at) or (position is not None and item.position > position):
+            break
+        books = evolve(books, item)
+    return books
+
+
+def told_of(connection: Connection, stream: str) -> Iterator[Recorded[Event]]:
+    """Every event of one stream, oldest first.
+
+    Raises:
+        StoreCorrupt: an event cannot be read.
+    """
+    return _told(connection, schema.events.c.stream == stream)
+
+
+def told_with(connection: Connection, correlation_id: str) -> Iterator[Recorded[Event]]:
+    """Every event of one call or one job run, oldest first.
+
+    Raises:
+        StoreCorrupt: an event cannot be read.
+    """
+    return _told(connection, schema.events.c.correlation_id == correlation_id)
+
+
+def _told(connection: Connection, condition: ColumnElement[bool]) -> Iterator[Recorded[Event]]:
+    for row in connection.execute(select(schema.events).where(condition).order_by(schema.events.c.position)):
+        yield log.recorded_of(row)
