@@ -12,6 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from app.admin.protocol import socket_of
+from app.admin.server import AdminServer
 from app.clock import Clock, Ids, SystemClock, SystemIds
 from app.cloud.verda.calls import CallReport
 from app.cloud.verda.cloud import VerdaCloud
@@ -133,6 +135,7 @@ class App:
             self._executor = ThreadPoolExecutor(self._config.verda.parallel_creates, thread_name_prefix="create")
             self.scheduler = self._build_scheduler()
             self.web = self._build_web()
+            self._admin = AdminServer(self.ledger, self._ids, socket_of(Path(self._config.database)))
             undo.pop_all()
         self.ledger.subscribe(self._on_recorded)
 
@@ -308,6 +311,7 @@ class App:
         if self._cluster is not None:
             self._cluster.start()
         self.scheduler.start()
+        self._admin.start()
         _log.info("started", backend=self.backend, grpc=str(self._config.listen), position=self.ledger.head.position)
 
     def stop(self) -> None:
@@ -316,6 +320,7 @@ class App:
         A create call that does not end in time is left: its intent is in the log, and the next start looks for it.
         """
         _log.info("stopping", creates_in_flight=self.provision.in_flight)
+        self._admin.stop()
         self.scheduler.stop()
         self.rpc.stop(_RPC_GRACE_S)
         if self._expander is not None:

@@ -33,6 +33,12 @@ COMMANDS: Families = {
         "Node groups and instances as they were at some time, folded from the log.",
     ),
     "export": ("past", "Take out the whole log, or an audit view, as JSON lines or CSV."),
+    "pause": (
+        "operate",
+        "Let a node group grow no more until `resume`; it may still shrink, and what was granted goes on.",
+    ),
+    "resume": ("operate", "Let a paused node group grow again."),
+    "drain": ("operate", "Pause a node group and delete all its machines now."),
     "config": ("settings", "The configuration: check it."),
 }
 """Command → its family, a module of this package with `register`, and what it does."""

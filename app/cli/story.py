@@ -1,7 +1,6 @@
 """What happened and why: `events`, `history`, `explain`."""
 
 import json
-import threading
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -12,6 +11,7 @@ import typer
 
 from app.cli.options import DATABASE, DatabaseOption, GroupOption, OutputOption, SinceOption, UntilOption
 from app.cli.render import Output, Table, show
+from app.cli.watch import interrupted
 from app.store import queries
 from app.store.reading import reading
 
@@ -54,13 +54,10 @@ def events(
     )
     with reading(database) as moment:
         rows = queries.events(moment, wanted, limit=limit)
-    if not follow:
-        _print_events(rows, output)
-        return
-    try:
+    if follow:
         _follow(database, wanted, rows, output)
-    except KeyboardInterrupt:
-        typer.echo()
+    else:
+        _print_events(rows, output)
 
 
 def _stored(at: datetime | None) -> str | None:
@@ -77,17 +74,15 @@ def _print_events(rows: Sequence[dict[str, Any]], output: Output) -> None:
 
 def _follow(database: Path, wanted: queries.Wanted, rows: Sequence[dict[str, Any]], output: Output) -> None:
     """A line an event, so that the next one can be added."""
-    while True:
+    stop, after = interrupted(), 0
+    while not stop.is_set():
         for row in rows:
             line = f"{row['position']}  {row['recorded_at']}  {row['actor']}  {row['what']}"
             typer.echo(line if output is Output.TABLE else json.dumps(row))
-        after = rows[-1]["position"] if rows else 0
-        while True:
-            threading.Event().wait(_FOLLOW_S)
-            with reading(database) as moment:
-                rows = queries.events(moment, wanted, limit=_MANY, after=after)
-            if rows:
-                break
+            after = row["position"]
+        stop.wait(_FOLLOW_S)
+        with reading(database) as moment:
+            rows = queries.events(moment, wanted, limit=_MANY, after=after)
 
 
 def history(

@@ -23,6 +23,12 @@ class Event(BaseModel):
     words: ClassVar[str]
 
     @property
+    def sentence(self) -> str:
+        """The fact in words, as `v_events` tells it."""
+        fields = {name: "-" if value is None else value for name, value in self.model_dump(mode="json").items()}
+        return self.words.format_map(fields)
+
+    @property
     @abstractmethod
     def stream(self) -> str:
         """Name of the stream the event belongs to: `<category>-<id>`, the category without a hyphen."""

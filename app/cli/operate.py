@@ -1,0 +1,54 @@
+"""What an operator does to a node group by hand: `pause`, `resume`, `drain`. Recorded with the reason."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from app.admin.client import ask
+from app.admin.protocol import Request, socket_of
+from app.cli.options import DATABASE
+
+GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="The node group.")]
+ReasonOption = Annotated[str, typer.Option("--reason", "-r", help="Why; those who look later will ask.")]
+ServersDatabaseOption = Annotated[
+    Path, typer.Option("--database", help="The running server's; its socket is beside it.")
+]
+
+
+def register(cli: typer.Typer) -> None:
+    """Add the commands of this family."""
+    cli.command("pause")(pause)
+    cli.command("resume")(resume)
+    cli.command("drain")(drain)
+
+
+def pause(node_group: GroupArgument, *, reason: ReasonOption, database: ServersDatabaseOption = DATABASE) -> None:
+    """Let a node group grow no more until `resume`; it may still shrink, and what was granted goes on."""
+    _do("pause", node_group, reason, database)
+
+
+def resume(node_group: GroupArgument, *, reason: ReasonOption, database: ServersDatabaseOption = DATABASE) -> None:
+    """Let a paused node group grow again."""
+    _do("resume", node_group, reason, database)
+
+
+def drain(
+    node_group: GroupArgument,
+    *,
+    reason: ReasonOption,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    database: ServersDatabaseOption = DATABASE,
+) -> None:
+    """Pause a node group and delete all its machines now.
+
+    Kubernetes is not asked: what runs on the machines ends with them. Move it away first with `kubectl drain`.
+    """
+    if not yes:
+        typer.confirm(f"Delete all machines of {node_group}, with whatever runs on them?", abort=True)
+    _do("drain", node_group, reason, database)
+
+
+def _do(command: Literal["pause", "resume", "drain"], node_group: str, reason: str, database: Path) -> None:
+    for sentence in ask(socket_of(database), Request(command=command, node_group=node_group, reason=reason)):
+        typer.echo(sentence)

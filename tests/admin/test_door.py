@@ -1,0 +1,122 @@
+import json
+import os
+import pwd
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.admin.client import ask
+from app.admin.protocol import Request, socket_of
+from app.admin.server import AdminServer
+from app.clock import SeededIds
+from app.errors import InvalidRequest, NotFound, RuleViolation, Unreachable
+from app.ledger.ledger import Ledger
+from tests.cli.prompt import run, typed
+from tests.store.harness import CA, one_more, opened, rows, start
+
+ME = f"{pwd.getpwuid(os.getuid()).pw_name} (uid {os.getuid()})"
+
+
+@contextmanager
+def served(database: Path) -> Iterator[Ledger]:
+    """A ledger with a started installation, and the door to it."""
+    with opened(database) as ledger:
+        start(ledger)
+        server = AdminServer(ledger, SeededIds(1), socket_of(database))
+        server.start()
+        try:
+            yield ledger
+        finally:
+            server.stop()
+
+
+def test_an_operators_command_is_recorded_with_who_and_why(tmp_path: Path) -> None:
+    """By the kernel's word, not by what the caller says of itself."""
+    database = tmp_path / "provider.db"
+    with served(database) as ledger:
+        told = typed("pause", "gpu", "--reason", "new GPU driver", "--database", database)
+        assert told.endswith(f"gpu paused by {ME}: new GPU driver\n")
+        with pytest.raises(RuleViolation, match=r"is paused since .* by .*: new GPU driver"):
+            ledger.execute(one_more("gpu-aaaaaaaa"), CA)
+        again = typed("pause", "gpu", "--reason", "me too", "--database", database)
+        assert again.endswith("nothing to do: gpu is so already\n")
+        typed("resume", "gpu", "--reason", "done", "--database", database)
+        ledger.execute(one_more("gpu-aaaaaaaa"), CA)
+    query = "SELECT actor, what FROM v_events WHERE type IN ('nodegroup.paused', 'nodegroup.resumed') ORDER BY position"
+    assert rows(database, query) == [
+        ("operator", f"gpu paused by {ME}: new GPU driver"),
+        ("operator", f"gpu resumed by {ME}: done"),
+    ]
+
+
+def test_draining_asks_first(tmp_path: Path) -> None:
+    """What runs on the machines ends with them."""
+    database = tmp_path / "provider.db"
+    with served(database) as ledger:
+        ledger.execute(one_more("gpu-aaaaaaaa"), CA)
+        refused = run("drain", "gpu", "--reason", "sold", "--database", database)  # no answer is no
+        assert refused.exit_code == 1
+        assert ledger.books.target_size("gpu") == 1
+        told = typed("drain", "gpu", "--reason", "sold", "--yes", "--database", database)
+        assert ledger.books.target_size("gpu") == 0
+    assert told.splitlines()[-3:] == [  # the server, in this very process, logs before it
+        f"gpu paused by {ME}: sold",
+        "gpu gives back 1 instances: target size 0",
+        "gpu-aaaaaaaa no longer wanted, nothing was bought (deleted)",
+    ]
+
+
+def test_refusals_come_back_as_what_they_are(tmp_path: Path) -> None:
+    """So that the exit code is the same as anywhere, and nothing has changed."""
+    database = tmp_path / "provider.db"
+    with served(database) as ledger:
+        before = ledger.head.position
+        with pytest.raises(NotFound, match="there is no node group 'gpus': known are gpu"):
+            ask(socket_of(database), Request(command="pause", node_group="gpus", reason="x"))
+        with pytest.raises(InvalidRequest, match="reason must be 1 to 500 characters, has 0"):
+            ask(socket_of(database), Request(command="drain", node_group="gpu", reason=" "))
+        assert ledger.head.position == before
+
+
+@pytest.mark.parametrize("sent", [b"", b"{}\n", b"no json\n", b"[" * 70_000, b'{"command": "pause"', b"\xff\xfe\n"])
+def test_nonsense_is_answered_and_the_door_stays_open(sent: bytes, tmp_path: Path) -> None:
+    """Whoever knocks wrongly keeps nobody else out."""
+    database = tmp_path / "provider.db"
+    with served(database):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+            door.connect(str(socket_of(database)))
+            door.sendall(sent)
+            door.shutdown(socket.SHUT_WR)
+            reply = json.loads(door.makefile("rb").readline())
+        assert reply["error"] == "InvalidRequest"
+        assert ask(socket_of(database), Request(command="pause", node_group="gpu", reason="x"))
+
+
+def test_only_our_own_user_may_open_it_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    """Who could open it could give all machines back. A file left by a killed server is in nobody's way."""
+    database = tmp_path / "provider.db"
+    socket_of(database).write_text("left by a killed server")
+    with served(database):
+        assert stat.S_IMODE(socket_of(database).stat().st_mode) == 0o600
+    assert not socket_of(database).exists()
+
+
+def test_without_a_server_the_command_says_so(tmp_path: Path) -> None:
+    """Exit code 3: what is needed cannot be reached."""
+    result = run("pause", "gpu", "--reason", "x", "--database", tmp_path / "provider.db")
+    assert isinstance(result.exception, Unreachable)
+    assert "start it, or name its --database" in result.exception.message
+
+
+def test_a_path_too_long_for_a_socket_stops_nobody(tmp_path: Path) -> None:
+    """The server does its work without the door."""
+    directory = tmp_path / ("x" * 120)
+    directory.mkdir()
+    with served(directory / "provider.db") as ledger:
+        ledger.execute(one_more("gpu-aaaaaaaa"), CA)
+    with pytest.raises(Unreachable):
+        ask(socket_of(directory / "provider.db"), Request(command="pause", node_group="gpu", reason="x"))
