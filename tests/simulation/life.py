@@ -68,15 +68,24 @@ class Life:
             backend=self._cloud.backend,
         )
         self.ledger.execute(started, cause)
-        sha256 = hashlib.sha256("".join(spec.model_dump_json() for spec in specs).encode()).hexdigest()
-        configured = ApplyConfiguration(specs=tuple(specs), sha256=sha256, cluster_name=setting.CLUSTER)
-        self.ledger.execute(configured, cause)
+        self.configure(specs)
         self.rpc = Rpc(self.ledger, self._clock, self._ids, StrandPool(self._agenda, "spelling"))
         now = self._agenda.now_ms
         self._agenda.slots = {
             job.name: Slot(job=job, every_ms=round(every.total_seconds() * 1000), due_ms=now)
             for job, every in self._jobs()
         }
+
+    def configure(self, specs: Sequence[NodeGroupSpec]) -> None:
+        """Note the configuration, at the start or because it has changed.
+
+        Raises:
+            StoreError: the database cannot be written.
+            Crash: the process dies at it.
+        """
+        sha256 = hashlib.sha256("".join(spec.model_dump_json() for spec in specs).encode()).hexdigest()
+        configured = ApplyConfiguration(specs=tuple(specs), sha256=sha256, cluster_name=setting.CLUSTER)
+        self.ledger.execute(configured, Cause(actor="service", correlation_id=self._ids.token()))
 
     def _jobs(self) -> Sequence[tuple[Job, timedelta]]:
         bench = Bench(ledger=self.ledger, cloud=self._cloud, clock=self._clock, ids=self._ids)

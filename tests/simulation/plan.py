@@ -9,7 +9,7 @@ from tests.simulation.effects import DiskTrouble
 from tests.simulation.setting import CONFIGURATIONS, GROUPS
 from tests.simulation.steps import Step
 from tests.simulation.steps.asking import BadRequests, Decrease, Delete, DeleteAgain, DeleteFailed, Increase, Register
-from tests.simulation.steps.passing import BadDisk, Kill, KillAtEffect, Restart, Wait, WallClock
+from tests.simulation.steps.passing import BadDisk, Kill, KillAtEffect, Reconfigure, Restart, Wait, WallClock
 from tests.simulation.steps.trouble import (
     Befall,
     CloudFault,
@@ -125,6 +125,7 @@ _PROJECT: Sequence[Step] = (
 )
 _LIKENESSES = (
     "same name as one of ours",
+    "same name as an order of unknown outcome",
     "same cluster, other installation",
     "our mark, but no name of ours",
     "other cluster",
@@ -189,6 +190,7 @@ _MAKERS: tuple[tuple[float, Maker], ...] = (
     (2, lambda draw: Kill(_down(draw))),
     (4, lambda draw: KillAtEffect(draw.choice((0, 1, 2, 3, 4, 6, 9, 15, 30)), _down(draw))),
     (0.7, lambda draw: Restart(draw.randrange(len(CONFIGURATIONS)), _down(draw))),
+    (0.7, lambda draw: Reconfigure(draw.randrange(len(CONFIGURATIONS)))),
     (1.5, _bad_disk),
     (0.15, lambda draw: Wait(draw.choice((30_000.0, 200_000.0)))),
     (0.7, lambda draw: WallClock(draw.choice((-90.0, -5.0, 2.0, 30.0)))),

@@ -125,6 +125,17 @@ class Stage:
         self._be_down(down_s)
         self.start()
 
+    def configure(self, configuration: int) -> None:
+        """The operator changes the configuration of the living process, which may fail to write it down."""
+        try:
+            self.life.configure(setting.CONFIGURATIONS[configuration])
+        except StoreError:
+            return
+        except Crash:
+            self.configuration = configuration
+            self.crash(self._after_crash_s)
+        self.configuration = configuration
+
     def _be_down(self, seconds: float) -> None:
         self.clock.advance(seconds)
         self.world.catch_up()

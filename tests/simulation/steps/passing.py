@@ -71,6 +71,20 @@ class Restart:
 
 
 @dataclass(frozen=True, slots=True)
+class Reconfigure:
+    """The operator changes the configuration, and the provider reads it again."""
+
+    configuration: int
+
+    def __str__(self) -> str:
+        return f"the provider reads configuration {self.configuration}"
+
+    def act(self, stage: Stage) -> None:
+        """Apply it."""
+        stage.configure(self.configuration)
+
+
+@dataclass(frozen=True, slots=True)
 class BadDisk:
     """Commits fail, or seem to."""
 

@@ -172,6 +172,10 @@ class Stranger:
                 twins = _ours(stage)
                 if twins:
                     args["hostname"] = stage.chance.random.choice(twins).hostname
+            case "same name as an order of unknown outcome":
+                orders = stage.witness.open_orders()
+                if orders:
+                    args["hostname"] = stage.chance.random.choice(orders)
             case "same cluster, other installation" if stage.books.cloud.first_reached_at is not None:
                 args["description"] = mark.text()
             case "our mark, but no name of ours":
