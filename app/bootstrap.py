@@ -22,9 +22,11 @@ from app.config.load import LoadedConfig
 from app.config.model import Config
 from app.config.specs import to_specs
 from app.domain.envelope import Cause, Event, Recorded
+from app.domain.instance.events import CreateFailed
 from app.domain.nodegroup.commands import ApplyConfiguration
 from app.domain.service import StartService
 from app.errors import ConfigurationError, Problem
+from app.gauges import sources_of
 from app.kube.jobs.bench import Bench as KubeBench
 from app.kube.jobs.clean_up import CleanUp
 from app.kube.jobs.cluster import TendCluster
@@ -50,6 +52,7 @@ from app.simulator.http import Simulator
 from app.store.sqlite import sqlite_version
 from app.web.book_metrics import book_metrics
 from app.web.pages import build_pages
+from app.web.process_metrics import process_metrics
 from app.web.server import WebServer
 
 DISTRIBUTION = "verda-cloud-provider"
@@ -158,7 +161,10 @@ class App:
         return LightkubeCluster(read_kubeconfig(kubernetes.kubeconfig), self._clock)
 
     def _observe_api(self, report: CallReport) -> None:
-        self.metrics.observe_api(report.operation, report.outcome, report.duration_s)
+        self.metrics.observe_api(report.operation, report.outcome, report.duration_s, self._clock.now())
+
+    def _observe_job(self, job: str, outcome: str, seconds: float) -> None:
+        self.metrics.observe_job(job, outcome, seconds, self._clock.now())
 
     def _open_ledger(self, loaded: LoadedConfig, backend: Backend) -> Ledger:
         host, pid = socket.gethostname(), os.getpid()
@@ -248,7 +254,7 @@ class App:
                 Scheduled(job=Sweep(bench=bench), every=every.housekeeping),
             ),
             self._clock,
-            self.metrics.observe_job,
+            self._observe_job,
         )
 
     def _cluster_jobs(self) -> Sequence[Scheduled]:
@@ -276,7 +282,9 @@ class App:
             {"version": version(DISTRIBUTION), "sqlite": sqlite_version(), "backend": self._cloud.backend}
         )
         self.metrics.started.set(self._clock.now().timestamp())
-        self.metrics.collect_with(lambda: book_metrics(self.ledger))
+        self.metrics.collect_with(lambda: book_metrics(self.ledger, self._clock.now(), self._optional_reasons()))
+        sources = sources_of(self._config, self._cloud)
+        self.metrics.collect_with(lambda: process_metrics(sources))
         if self.reload is not None:
             self.metrics.collect_with(self.reload.metrics)
         pages = build_pages(
@@ -290,6 +298,8 @@ class App:
     def _on_recorded(self, recorded: Sequence[Recorded[Event]]) -> None:
         for item in recorded:
             self.metrics.events.labels(item.event.type).inc()
+            if isinstance(item.event, CreateFailed):
+                self.metrics.creation_failures.labels(item.event.node_group, item.event.code).inc()
         self.rpc.update_health()
         self.scheduler.on_recorded(recorded)
 

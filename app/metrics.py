@@ -1,14 +1,53 @@
 """Metrics: names, labels and the registry. Nothing is global: a `Metrics` is made in bootstrap and handed round."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
-from prometheus_client.metrics_core import Metric
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 PREFIX = "verda_ca"
+OK = "ok"
+"""The outcome of a job's run or a call that went well."""
+
 _FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 _SLOW = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What a metric is called on the wire, and what it says."""
+
+    name: str
+    kind: str
+    words: str
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A gauge that is computed at every scrape from what is true then."""
+
+    short_name: str
+    words: str
+    labels: tuple[str, ...] = ()
+
+    @property
+    def description(self) -> Description:
+        """For the page of metrics."""
+        return Description(name=f"{PREFIX}_{self.short_name}", kind="gauge", words=self.words, labels=self.labels)
+
+    def family(self) -> GaugeMetricFamily:
+        """An empty family to add this scrape's values to."""
+        return GaugeMetricFamily(f"{PREFIX}_{self.short_name}", self.words, labels=self.labels)
+
+    def value(self, value: float) -> GaugeMetricFamily:
+        """The one value of a gauge without labels."""
+        family = self.family()
+        family.add_metric((), value)
+        return family
 
 
 class Metrics:
@@ -16,6 +55,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self.described: list[Description] = []
         self.rpc_requests = self._counter("rpc_requests", "RPCs answered, by gRPC status.", "method", "code")
         self.rpc_duration = self._histogram("rpc_duration_seconds", "Time to answer an RPC.", _FAST, "method")
         self.job_runs = self._counter("job_runs", "Runs of background jobs (ok, store, error).", "job", "outcome")
@@ -23,15 +63,34 @@ class Metrics:
         self.api_calls = self._counter("api_calls", "Calls to the cloud, by outcome.", "operation", "outcome")
         self.api_duration = self._histogram("api_duration_seconds", "Duration of calls.", _SLOW, "operation")
         self.events = self._counter("events", "Events appended to the log.", "type")
-        self.build = Info(f"{PREFIX}_build", "Versions, and which cloud is in use.", registry=self.registry)
-        self.started = Gauge(
-            f"{PREFIX}_start_time_seconds", "When this process began, seconds since 1970.", registry=self.registry
+        self.creation_failures = self._counter(
+            "creation_failures", "Instances that could not be had, by reason.", "node_group", "code"
         )
+        self.job_success = self._gauge(
+            "job_last_success_time_seconds", "When a job last ended well, since 1970.", "job"
+        )
+        self.api_success = self._gauge(
+            "api_last_success_time_seconds",
+            "When a call to the cloud last went well, since 1970: the age of listing, catalogue and prices.",
+            "operation",
+        )
+        self.build = Info(f"{PREFIX}_build", "Versions, and which cloud is in use.", registry=self.registry)
+        self._describe("build_info", "gauge", "Versions, and which cloud is in use.", ("version", "sqlite", "backend"))
+        self.started = self._gauge("start_time_seconds", "When this process began, seconds since 1970.")
+
+    def _describe(self, name: str, kind: str, words: str, labels: Sequence[str]) -> None:
+        self.described.append(Description(name=f"{PREFIX}_{name}", kind=kind, words=words, labels=tuple(labels)))
 
     def _counter(self, name: str, words: str, *labels: str) -> Counter:
+        self._describe(f"{name}_total", "counter", words, labels)
         return Counter(f"{PREFIX}_{name}", words, labels, registry=self.registry)
 
+    def _gauge(self, name: str, words: str, *labels: str) -> Gauge:
+        self._describe(name, "gauge", words, labels)
+        return Gauge(f"{PREFIX}_{name}", words, labels, registry=self.registry)
+
     def _histogram(self, name: str, words: str, buckets: Sequence[float], *labels: str) -> Histogram:
+        self._describe(name, "histogram", words, labels)
         return Histogram(f"{PREFIX}_{name}", words, labels, buckets=buckets, registry=self.registry)
 
     def observe_rpc(self, method: str, code: str, seconds: float) -> None:
@@ -39,15 +98,19 @@ class Metrics:
         self.rpc_requests.labels(method, code).inc()
         self.rpc_duration.labels(method).observe(seconds)
 
-    def observe_job(self, job: str, outcome: str, seconds: float) -> None:
-        """Count a run of a job."""
+    def observe_job(self, job: str, outcome: str, seconds: float, at: datetime) -> None:
+        """Count a run of a job that ended at this time."""
         self.job_runs.labels(job, outcome).inc()
         self.job_duration.labels(job).observe(seconds)
+        if outcome == OK:
+            self.job_success.labels(job).set(at.timestamp())
 
-    def observe_api(self, operation: str, outcome: str, seconds: float) -> None:
-        """Count a call to the cloud."""
+    def observe_api(self, operation: str, outcome: str, seconds: float, at: datetime) -> None:
+        """Count a call to the cloud that ended at this time."""
         self.api_calls.labels(operation, outcome).inc()
         self.api_duration.labels(operation).observe(seconds)
+        if outcome == OK:
+            self.api_success.labels(operation).set(at.timestamp())
 
     def collect_with(self, collect: Callable[[], Iterable[Metric]]) -> None:
         """Have these metrics computed at every scrape."""

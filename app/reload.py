@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
-from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.metrics_core import Metric
 
 from app.config.difference import differences
@@ -18,10 +17,17 @@ from app.errors import ConfigurationError
 from app.ledger.ledger import Ledger
 from app.ledger.serving import Reason
 from app.log import get_logger
-from app.metrics import PREFIX
+from app.metrics import Computed
 
 LIVE: Final = frozenset({"node_groups", "max_hourly_cost", "logging"})
 """Sections that take effect without a restart; everything else was built into what runs."""
+
+VALID: Final = Computed("configuration_valid", "1 while the configuration's file is valid, 0 once it was rejected.")
+HASHES: Final = Computed(
+    "configuration_info", "SHA-256 of the configuration in effect and of the file.", ("running", "file")
+)
+RELOAD_METRICS: Final = (VALID, HASHES)
+"""Everything that `Reload.metrics` yields."""
 
 _ABSENT: Final = "none"
 _log = get_logger(job="configuration")
@@ -85,12 +91,10 @@ class Reload:
 
     def metrics(self) -> Iterable[Metric]:
         """Whether the file is in effect, and the hashes of both."""
-        valid = GaugeMetricFamily(f"{PREFIX}_configuration_valid", "1 while the file is valid, 0 once it was rejected.")
-        valid.add_metric([], 0 if self._rejected else 1)
-        running, seen = self.hashes
-        info = InfoMetricFamily(f"{PREFIX}_configuration", "SHA-256 of the configuration in effect and of the file.")
-        info.add_metric([], {"running": running, "file": seen})
-        yield from (valid, info)
+        yield VALID.value(0 if self._rejected else 1)
+        hashes = HASHES.family()
+        hashes.add_metric(self.hashes, 1)
+        yield hashes
 
     def reasons(self) -> Sequence[Reason]:
         """What an operator should know: a file that was rejected, keys that wait for a restart."""

@@ -70,6 +70,17 @@ class _Gate:
             waits.append(self._resets_at - now)
         return max(waits)
 
+    def left(self, now: float) -> int:
+        """How many more requests may leave now, urgent ones."""
+        if self.wait_s(now, Urgency.URGENT) > 0:
+            return 0
+        ours = self._budget - len(self._sent)
+        return min(ours, self._left) if now < self._resets_at else ours
+
+    def held_s(self, now: float) -> float:
+        """For how long the server sent us away."""
+        return max(self._held_until - now, 0.0)
+
     def take(self, now: float) -> None:
         """One request leaves."""
         self._sent.append(now)
@@ -145,6 +156,16 @@ class RateLimiter:
         finally:
             with self._lock:
                 self._urgent_waiting -= counted
+
+    def left(self) -> int:
+        """How many more requests may leave now, of our share of the project's limit."""
+        with self._lock:
+            return self._project.left(self._clock.monotonic())
+
+    def held_s(self) -> float:
+        """For how long the server told everybody to stay away."""
+        with self._lock:
+            return self._project.held_s(self._clock.monotonic())
 
     def give_back(self, method: str, path: str) -> None:
         """A request that was admitted did not leave: an outage must not use up what is needed right after it."""

@@ -1,25 +1,71 @@
 """Metrics that can be read from the books, computed at every scrape."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from decimal import Decimal
 
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.metrics_core import Metric
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
+from app.domain.books import Books, Members
 from app.domain.instance.lifecycle import InstanceState
 from app.ledger.ledger import Ledger
-from app.ledger.serving import complaints
-from app.metrics import PREFIX
+from app.ledger.serving import Reason, complaints, remarks
+from app.metrics import Computed
+
+_GROUP = ("node_group",)
+TARGET = Computed("target_size_nodes", "Nodes that a group should have.", _GROUP)
+MIN_SIZE = Computed("min_size_nodes", "Minimum size of a group.", _GROUP)
+MAX_SIZE = Computed("max_size_nodes", "Maximum size of a group.", _GROUP)
+INSTANCES = Computed("instances", "Listed instances by state.", ("node_group", "state"))
+OLDEST = Computed(
+    "oldest_creation_age_seconds", "How long the oldest instance has been in creation, 0 if none is.", _GROUP
+)
+COST = Computed("cost_per_hour", "What a group's machines cost an hour.", ("node_group", "contract", "currency"))
+LIMIT = Computed(
+    "cost_limit_per_hour", "The `max_hourly_cost` of a group; `node_group` is empty for the total.", _GROUP
+)
+REACHABLE = Computed("cloud_reachable", "1 while the cloud answers.")
+READY = Computed("ready", "1 while this provider can do its job.")
+REASONS = Computed("not_ready_reasons", "1 for each reason why it is not ready.", ("code",))
+REMARKS = Computed("remarks", "How often something is worth a look that keeps it from nothing.", ("code",))
+WRITABLE = Computed("store_writable", "1 while the log can be written.")
+POSITION = Computed("log_position", "Position of the newest event.")
+SURPLUS = Computed("surplus_instances", "Machines too many that are being deleted.")
+ORPHANS = Computed("orphan_instances", "Machines with our cluster's name that are not ours.")
+CATALOGUE = Computed("catalogue_instance_types", "Instance types that the catalogue has.")
+BOOK_METRICS = (
+    *(TARGET, MIN_SIZE, MAX_SIZE, INSTANCES, OLDEST, COST, LIMIT, REACHABLE, READY, REASONS, REMARKS),
+    *(WRITABLE, POSITION, SURPLUS, ORPHANS, CATALOGUE),
+)
+"""Everything that `book_metrics` yields."""
+
+_CREATING = frozenset({InstanceState.REQUESTED, InstanceState.SUBMITTING, InstanceState.PROVISIONING})
 
 
-def book_metrics(ledger: Ledger) -> Iterable[Metric]:
-    """Groups, instances by state, hourly cost, the cloud's reachability, the log's head."""
+def book_metrics(ledger: Ledger, now: datetime, optional: Sequence[Reason] = ()) -> Iterable[Metric]:
+    """Groups, instances by state, hourly cost, the cloud's reachability, health, the log's head.
+
+    `optional` are remarks about parts that scaling does not depend on.
+    """
     books = ledger.books
-    target = _gauge("target_size_nodes", "Nodes that a group should have.", "node_group")
-    smallest = _gauge("min_size_nodes", "Minimum size of a group.", "node_group")
-    largest = _gauge("max_size_nodes", "Maximum size of a group.", "node_group")
-    states = _gauge("instances", "Listed instances by state.", "node_group", "state")
-    cost = _gauge("cost_per_hour", "What a group's machines cost an hour.", "node_group", "contract", "currency")
+    yield from _groups(books, now)
+    yield from _money(books)
+    troubles = complaints(ledger)
+    yield REACHABLE.value(1 if books.cloud.reachable else 0)
+    yield READY.value(0 if troubles else 1)
+    yield _by_code(REASONS, troubles)
+    yield _by_code(REMARKS, (*remarks(books), *optional))
+    yield WRITABLE.value(0 if ledger.trouble else 1)
+    yield POSITION.value(ledger.head.position)
+    yield SURPLUS.value(len(books.cloud.surplus))
+    yield ORPHANS.value(len(books.cloud.orphans))
+    yield CATALOGUE.value(len(books.cloud.catalogue))
+
+
+def _groups(books: Books, now: datetime) -> Iterable[Metric]:
+    target, smallest, largest = TARGET.family(), MIN_SIZE.family(), MAX_SIZE.family()
+    states, oldest = INSTANCES.family(), OLDEST.family()
     for group in books.served_groups:
         members = books.members(group.name)
         low, high = books.size_limits(group)
@@ -30,25 +76,34 @@ def book_metrics(ledger: Ledger) -> Iterable[Metric]:
         for state in InstanceState:
             if not state.is_ended:
                 states.add_metric([group.name, state], counts[state])
-        prices: Counter[tuple[str, str]] = Counter()
-        for instance in members.listed:
+        oldest.add_metric([group.name], _oldest_creation_s(members, now))
+    return target, smallest, largest, states, oldest
+
+
+def _oldest_creation_s(members: Members, now: datetime) -> float:
+    since = (instance.requested_at for instance in members.listed if instance.state in _CREATING)
+    return max((now - min(since, default=now)).total_seconds(), 0.0)
+
+
+def _money(books: Books) -> Iterable[Metric]:
+    cost, limit = COST.family(), LIMIT.family()
+    for group in books.served_groups:
+        prices: dict[tuple[str, str], Decimal] = {}
+        for instance in books.members(group.name).listed:
             if instance.instance_id is not None and instance.price_per_hour is not None and instance.contract:
-                prices[instance.contract, instance.currency] += instance.price_per_hour  # type: ignore[assignment] # Decimal
+                key = (instance.contract, instance.currency)
+                prices[key] = prices.get(key, Decimal(0)) + instance.price_per_hour
         for (contract, currency), price in prices.items():
             cost.add_metric([group.name, contract, currency], float(price))
-    yield from (target, smallest, largest, states, cost)
-    reachable = _gauge("cloud_reachable", "1 while the cloud answers.")
-    reachable.add_metric([], 1 if books.cloud.reachable else 0)
-    ready = _gauge("ready", "1 while this provider can do its job.")
-    ready.add_metric([], 0 if complaints(ledger) else 1)
-    head = _gauge("log_position", "Position of the newest event.")
-    head.add_metric([], ledger.head.position)
-    surplus = _gauge("surplus_instances", "Machines too many that are being deleted.")
-    surplus.add_metric([], len(books.cloud.surplus))
-    orphans = _gauge("orphan_instances", "Machines with our cluster's name that are not ours.")
-    orphans.add_metric([], len(books.cloud.orphans))
-    yield from (reachable, ready, head, surplus, orphans)
+        if group.spec.max_hourly_cost is not None and not group.retired:
+            limit.add_metric([group.name], float(group.spec.max_hourly_cost))
+    if books.installation.max_hourly_cost is not None:
+        limit.add_metric([""], float(books.installation.max_hourly_cost))
+    return cost, limit
 
 
-def _gauge(name: str, words: str, *labels: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"{PREFIX}_{name}", words, labels=labels)
+def _by_code(metric: Computed, reasons: Iterable[Reason]) -> GaugeMetricFamily:
+    family = metric.family()
+    for code, count in Counter(reason.code for reason in reasons).items():
+        family.add_metric([code], count)
+    return family

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from app.cli import metrics_page
 from app.cli.catalogue_page import page
 from app.domain.instance.events import FailureCode
 from app.simulator.config import SimulatorConfig
@@ -22,3 +23,8 @@ def test_every_failure_code_is_explained() -> None:
     """An operator looks up what the autoscaler shows."""
     text = (DOCS / "autoscaler.md").read_text()
     assert [code for code in FailureCode if f"`{code}`" not in text] == []
+
+
+def test_page_of_metrics_is_what_the_server_exposes() -> None:
+    """`python -m app.cli.metrics_page > docs/metrics.md` makes it anew."""
+    assert (DOCS / "metrics.md").read_text() == metrics_page.page()

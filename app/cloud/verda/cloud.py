@@ -10,7 +10,7 @@ import structlog
 from pydantic import SecretStr
 
 from app.clock import Clock, SystemClock
-from app.cloud.breaker import Breaker
+from app.cloud.breaker import Breaker, BreakerState
 from app.cloud.port import Balance, Deletion, DeletionAnswer
 from app.cloud.ratelimit import RateLimiter
 from app.cloud.verda import decode, deletion, fields
@@ -64,11 +64,12 @@ class VerdaCloud:
         self._clock = clock or SystemClock()
         self._breaker = Breaker(clock=self._clock, threshold=limits.breaker_threshold)
         self._transport = Transport(limits=limits, clock=self._clock, breaker=self._breaker)
+        self.limiter = RateLimiter(clock=self._clock, share=limits.rate_share, wait=wait)
         self._http = Http(
             auth := Auth(client_id, secret, base_url, transport=self._transport, clock=self._clock),
             base_url,
             transport=self._transport,
-            limiter=RateLimiter(clock=self._clock, share=limits.rate_share, wait=wait),
+            limiter=self.limiter,
             clock=self._clock,
             timeout=limits.timeout,
         )
@@ -78,6 +79,11 @@ class VerdaCloud:
     def backend(self) -> str:
         """`verda` or `simulator`."""
         return self._backend
+
+    @property
+    def circuit_open(self) -> bool:
+        """Calls fail at once, because the last ones found no way to the API."""
+        return self._breaker.state is not BreakerState.CLOSED
 
     @property
     def breaker(self) -> Breaker:

@@ -1,0 +1,1 @@
+"""The pages: metrics, health, the dashboard."""
