@@ -39,7 +39,12 @@ COMMANDS: Families = {
     ),
     "resume": ("operate", "Let a paused node group grow again."),
     "drain": ("operate", "Pause a node group and delete all its machines now."),
-    "config": ("settings", "The configuration: check it."),
+    "doctor": (
+        "doctor",
+        "Look at configuration, certificates, disk, clock, account and node groups; a remedy for what is wrong.",
+    ),
+    "certs": ("certs", "Make a private authority with a certificate for the server and one for the autoscaler."),
+    "config": ("settings", "The configuration: check it, show it whole, compare it, describe it to editors."),
 }
 """Command → its family, a module of this package with `register`, and what it does."""
 

@@ -29,6 +29,13 @@ def differences(before: Config, after: Config) -> tuple[Change, ...]:
     return tuple(_walk("", _plain(before), _plain(after)))
 
 
+def model_differences(path: str, before: BaseModel | None, after: BaseModel | None) -> tuple[Change, ...]:
+    """Every key below `path` whose value differs; a model that is there only once is one change."""
+    return tuple(
+        _walk(path, _ABSENT if before is None else _plain(before), _ABSENT if after is None else _plain(after))
+    )
+
+
 def _plain(value: object) -> object:
     """Sections as mappings, everything else as it is: secrets stay wrapped and can be compared."""
     if isinstance(value, BaseModel):
@@ -55,6 +62,8 @@ def _words(value: object) -> str:
         return "set"
     if isinstance(value, timedelta):
         return duration_text(value)
+    if isinstance(value, BaseModel):
+        return " ".join(f"{name}={_words(getattr(value, name))}" for name in type(value).model_fields)
     if isinstance(value, tuple):
         return f"[{', '.join(_words(each) for each in value)}]"
     return str(value)

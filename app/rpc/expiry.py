@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
-from cryptography import x509
+from app.certificates import expiry_of
 
 
 def expiries(files: Mapping[str, Path]) -> Mapping[str, datetime]:
@@ -15,8 +15,7 @@ def expiries(files: Mapping[str, Path]) -> Mapping[str, datetime]:
     ends: dict[str, datetime] = {}
     for name, path in files.items():
         try:
-            certificates = x509.load_pem_x509_certificates(path.read_bytes())
+            ends[name] = expiry_of(path)
         except (OSError, ValueError):
             continue
-        ends[name] = min(certificate.not_valid_after_utc for certificate in certificates)
     return ends

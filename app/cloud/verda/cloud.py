@@ -171,6 +171,20 @@ class VerdaCloud:
         """Names of all images."""
         return self._read_each("images", "/images", decode.image_name)
 
+    def ssh_key_ids(self) -> Sequence[str]:
+        """Ids of all SSH keys of the project."""
+        return self._read_each("ssh_keys", "/ssh-keys", decode.identity)
+
+    def has_script(self, script_id: str) -> bool:
+        """Whether the project has this startup script. Asked by id, because lists of scripts come in pages."""
+        try:
+            self._read("get_script", "/scripts/{id}", decode.value, path_params={"id": script_id})
+        except Rejected as error:
+            if says_not_found(error):
+                return False
+            raise
+        return True
+
     def volumes(self) -> Sequence[Volume]:
         """Every volume of the project outside the trash."""
         return self._read_each("volumes", "/volumes", decode.volume)

@@ -194,6 +194,15 @@ def location_code(raw: Entry) -> str:
     return _required(fields.text(raw.get("code")), "code")
 
 
+def identity(raw: Entry) -> str:
+    """The id of something.
+
+    Raises:
+        Unreadable: it has none.
+    """
+    return _required(fields.text(raw.get("id")), "id")
+
+
 def image_name(raw: Entry) -> str:
     """The name by which an image is ordered.
 
