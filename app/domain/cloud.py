@@ -95,6 +95,24 @@ class OrphanVolumeDeleted(CloudEvent):
     size_gb: int
 
 
+class AccountRefused(CloudEvent):
+    """Verda refuses every order of this account, for want of money or permission. No order is tried before `until`."""
+
+    type: ClassVar[str] = "cloud.account-refused"
+    words: ClassVar[str] = "Verda takes no orders from this account, next try at {until} ({code}): {message}"
+    code: str
+    message: str
+    until: datetime
+
+
+class AccountAccepted(CloudEvent):
+    """Verda takes orders again."""
+
+    type: ClassVar[str] = "cloud.account-accepted"
+    words: ClassVar[str] = "Verda takes orders from this account again, after none since {since}"
+    since: datetime
+
+
 AnyCloudEvent = (
     CloudReachable
     | CloudUnreachable
@@ -104,6 +122,8 @@ AnyCloudEvent = (
     | DuplicateInstanceDetected
     | DuplicateInstanceDeleted
     | OrphanVolumeDeleted
+    | AccountRefused
+    | AccountAccepted
 )
 
 
@@ -118,6 +138,21 @@ class Surplus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AccountRefusal:
+    """The account is refused as a whole, `failures` times by now, last at `position` of the log.
+
+    No order is sent before `until`, and then one to see.
+    """
+
+    code: str
+    message: str
+    since: datetime
+    until: datetime
+    failures: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CloudView:
     """What is known of the cloud. `reachable` is None until the first listing was tried."""
 
@@ -129,6 +164,7 @@ class CloudView:
     withdrawn: frozenset[str] = frozenset()
     surplus: HashTrieMap[str, Surplus] = field(default_factory=HashTrieMap)
     orphans: HashTrieMap[str, str] = field(default_factory=HashTrieMap)
+    account: AccountRefusal | None = None
     version: int = 0
 
 
@@ -157,10 +193,25 @@ def evolve(view: CloudView, recorded: Recorded[AnyCloudEvent]) -> CloudView:
             return replace(view, surplus=view.surplus.discard(event.instance_id))
         case OrphanVolumeDeleted():
             return view  # a fact for the audit; nothing depends on it
+        case AccountRefused():
+            return replace(view, account=_refusal(view.account, event, at, recorded.position))
+        case AccountAccepted():
+            return replace(view, account=None)
         case PriceChanged():
             return view  # the catalogue event beside it carries the new price
         case _:
             assert_never(event)
+
+
+def _refusal(known: AccountRefusal | None, event: AccountRefused, at: datetime, position: int) -> AccountRefusal:
+    return AccountRefusal(
+        code=event.code,
+        message=event.message,
+        since=at if known is None else known.since,
+        until=event.until,
+        failures=1 if known is None else known.failures + 1,
+        position=position,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

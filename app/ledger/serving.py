@@ -51,6 +51,9 @@ def remarks(books: Books) -> tuple[Reason, ...]:
     if books.cloud.reachable is False:
         message = f"the cloud does not answer since {books.cloud.since}: {books.cloud.trouble}"
         reasons.append(Reason(code="cloud-unreachable", message=message))
+    if (account := books.cloud.account) is not None:
+        message = f"Verda takes no orders since {account.since}, next try at {account.until}: {account.message}"
+        reasons.append(Reason(code=account.code, message=message))
     for group in (books.groups[name] for name in books.group_order):
         kind = group.spec.instance_type
         if not group.retired and books.cloud.catalogue and kind not in books.cloud.catalogue:

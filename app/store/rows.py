@@ -16,6 +16,7 @@ from sqlalchemy import RowMapping, Table
 
 from app.domain.books import Books
 from app.domain.cloud import (
+    AccountRefusal,
     AnyCloudEvent,
     CatalogueChanged,
     CloudView,
@@ -42,6 +43,7 @@ _TYPE = TypeAdapter(InstanceType)
 _SURPLUS = TypeAdapter(Surplus)
 _REMOVAL = TypeAdapter(Removal)
 _INSTALLATION = TypeAdapter(Installation)
+_ACCOUNT = TypeAdapter(AccountRefusal)
 _INSTANCE_FIELDS = tuple(field.name for field in fields(Instance))
 _GROUP_FIELDS = tuple(field.name for field in fields(NodeGroup))
 _TYPE_FIELDS = tuple(InstanceType.model_fields)
@@ -128,6 +130,7 @@ def _cloud_row(view: CloudView, position: int) -> Values:
         "trouble": view.trouble,
         "version": view.version,
         "position": position,
+        "account": view.account and canonical(_ACCOUNT.dump_python(view.account, mode="json")),
     }
 
 
@@ -219,6 +222,7 @@ def _cloud_of(rows: Mapping[Table, Sequence[RowMapping]]) -> CloudView:
             first_reached_at=row["first_reached_at"] and datetime.fromisoformat(row["first_reached_at"]),
             trouble=row["trouble"],
             version=row["version"],
+            account=row["account"] and _ACCOUNT.validate_json(row["account"]),
         )
     return view
 

@@ -15,7 +15,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_REVISION = "0004"
+SCHEMA_REVISION = "0005"
 """The newest migration; the same as Alembic's head."""
 
 metadata = MetaData(
@@ -191,6 +191,7 @@ cloud = Table(
     _text("trouble"),
     _integer("version"),
     _integer("position"),
+    _maybe_text("account"),
     sqlite_strict=True,
 )
 

@@ -13,7 +13,7 @@ from .autoscaler import Autoscaler
 from .cloud import Cloud
 from .compatibility import Compatibility
 from .provider import Stage, command_for
-from .scenes import Blackout, Hanging, Renamed, Retired, Revived, SwitchedOff
+from .scenes import Blackout, Hanging, Penniless, Renamed, Retired, Revived, SwitchedOff
 from .scenes_with_tls import Secured
 from .service import Lender, Service
 from .settings import BRISK, provider_settings, shared_groups
@@ -194,6 +194,13 @@ def relabelled(make_stage: Callable[..., Stage]) -> Iterator[Renamed]:
 def switched_off(make_stage: Callable[..., Stage], clients: Mapping[str, Client]) -> Iterator[SwitchedOff]:
     """A provider some of whose machines were just switched off."""
     with SwitchedOff.play(make_stage, clients) as scene:
+        yield scene
+
+
+@pytest.fixture(scope="session")
+def penniless(make_stage: Callable[..., Stage], clients: Mapping[str, Client]) -> Iterator[Penniless]:
+    """A provider whose account has run out of money."""
+    with Penniless.play(make_stage, clients) as scene:
         yield scene
 
 

@@ -175,6 +175,31 @@ class SwitchedOff:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Penniless:
+    """An account without money; one wish each in `gpu-for-…` and `small-for-…`, made after it became known."""
+
+    stage: Stage
+
+    @classmethod
+    @contextmanager
+    def play(cls, make_stage: MakeStage, clients: Clients) -> Iterator[Self]:
+        """Until everybody has asked."""
+        groups = [name_for(kind, letter) for kind in ("gpu", "small") for letter in GENERATIONS]
+        with make_stage(groups_for_each("gpu", "small")) as stage, everyone(clients, stage.address) as autoscalers:
+            say = {
+                "kind": "say",
+                "status": 402,
+                "json_body": {"code": "insufficient_funds", "message": "Insufficient balance"},
+            }
+            stage.cloud.fault("before_commit", say, method="POST", path="/v1/instances")
+            ca = autoscalers["E"]
+            for group in groups:
+                ca.increase(group, 1)
+                failed(ca, group)
+            yield cls(stage=stage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
     """Ids of one generation's instances before the kill, and how often the cloud refused to delete `stubborn`."""
 

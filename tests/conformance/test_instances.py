@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.protocol.clients import GENERATIONS
+
 from .autoscaler import (
     CREATING,
     DELETING,
@@ -16,14 +18,13 @@ from .autoscaler import (
 )
 from .cloud import Cloud
 from .provider import Stage
-from .scenes import Blackout, Renamed, SwitchedOff, failed, grow, hold_slots, running
+from .scenes import Blackout, Penniless, Renamed, SwitchedOff, failed, grow, hold_slots, running
 from .service import Lease
 from .settings import SECRET, name_for
 from .until import until
 
 REFUSALS: Mapping[str, tuple[int, str, str, int]] = {
     "out of stock": (503, "service_unavailable", "No capacity available", OUT_OF_RESOURCES),
-    "no money": (402, "insufficient_funds", "Insufficient balance", OUT_OF_RESOURCES),
     "quota": (403, "forbidden_action", "GPU quota exceeded", OUT_OF_RESOURCES),
     "image": (400, "invalid_request", "Operating system is not valid for this instance type", OTHER),
     "order": (400, "invalid_request", "Invalid ssh-key ID", OTHER),
@@ -183,6 +184,18 @@ def test_039_a_refused_order_is_told_at_once(ca: Autoscaler, lease: Lease, cloud
     assert message in error.errorMessage
     assert one(ca, group) == instance
     assert ca.target(group) == 1
+
+
+def test_039_an_account_without_money_is_told(
+    penniless: Penniless, visit: Callable[[str], Autoscaler], generation: str
+) -> None:
+    """Statement 39, F20: each wish says so; the cloud is asked once a minute at most, not once a wish."""
+    ca = visit(penniless.stage.address)
+    for kind in ("gpu", "small"):
+        error = failed(ca, name_for(kind, generation)).status.errorInfo
+        assert (error.errorCode, error.instanceErrorClass) == ("insufficient-funds", OUT_OF_RESOURCES)
+        assert "Insufficient balance" in error.errorMessage
+    assert penniless.stage.cloud.orders() < len(GENERATIONS)
 
 
 @pytest.mark.parametrize(

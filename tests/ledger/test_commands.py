@@ -39,16 +39,16 @@ def test_events_of_one_stream_in_one_batch_follow_each_other(ledger: Ledger) -> 
     """Their versions are given out before any of them is folded."""
     ledger.execute(one_more("gpu-aaaaaaaa"), CA)
     ledger.execute(AttemptCreate(instance="gpu-aaaaaaaa"), CA)
-    no_money = RecordCreateRefused(
+    wrong_image = RecordCreateRefused(
         instance="gpu-aaaaaaaa",
         attempt=1,
         refusal=Refusal.REJECTED,
-        status=402,
-        code="insufficient_funds",
-        message="",
+        status=400,
+        code="invalid_request",
+        message="no such image",
         retry_after=None,
     )
-    recorded = ledger.execute(no_money, CA)
+    recorded = ledger.execute(wrong_image, CA)
     assert [(item.position, item.stream, item.version) for item in recorded] == [
         (10, "instance-gpu-aaaaaaaa", 3),
         (11, "instance-gpu-aaaaaaaa", 4),

@@ -69,21 +69,30 @@ def test_an_order_taken_and_never_placed_moves_on_to_the_next_place(house: House
     assert not house.books.cloud.surplus
 
 
-def test_no_money_fails_each_wish_at_its_first_order_and_heals_by_itself(house: House) -> None:
-    """F20: a clear text, no other place tried, existing machines untouched; after a top-up new wishes succeed."""
+def test_no_money_fails_every_wish_and_heals_by_itself(house: House) -> None:
+    """F20: one refusal serves them all, machines run on, one order a pause tries again, also after a top-up."""
     (old,) = house.running()
-    house.world.on_create.extend([refuses(NO_MONEY)] * 2)
+    taken = house.world.always_create
+    house.world.always_create = refuses(NO_MONEY)
+    house.grow(1)
+    house.provision_until_quiet()
     names = house.grow(2)
     house.provision_until_quiet()
     for name in names:
         failed = house.instance(name)
         assert (failed.error_class, failed.error_code) == (1, "insufficient-funds")
         assert failed.error_message == "Insufficient funds; top up the Verda balance"
+    assert len(house.world.orders) == 2
+    house.clock.advance(timedelta(minutes=1))
+    house.grow(2)
+    house.provision_until_quiet()
     assert len(house.world.orders) == 3
-    house.delete(*names)
+    house.world.always_create = taken
+    house.clock.advance(timedelta(minutes=2))
     (again,) = house.grow()
     house.provision_until_quiet()
     assert (house.state(old), house.state(again)) == ("running", "provisioning")
+    assert house.books.cloud.account is None
 
 
 def test_no_quota_at_one_place_uses_the_other(house: House) -> None:

@@ -165,6 +165,8 @@ SAMPLES: Sequence[Event] = (
     ),
     cloud.DuplicateInstanceDetected(instance_id=_ID, instance="h100-k7m2p9qx", reason="duplicate"),
     cloud.DuplicateInstanceDeleted(instance_id=_ID, instance="h100-k7m2p9qx"),
+    cloud.AccountRefused(code="insufficient-funds", message="Insufficient funds; top up the Verda balance", until=_AT),
+    cloud.AccountAccepted(since=_AT),
     cloud.OrphanVolumeDeleted(volume_id=_ID, instance="h100-k7m2p9qx", size_gb=100),
     cluster.NodeRemovalAttempted(**_NODE, end=instance.End.EVICTED, silent_since=_AT),
     cluster.NodeRemoved(**_NODE, end=instance.End.EVICTED),

@@ -32,6 +32,8 @@ from .harness import CA, opened, rows, start
 JOB = Cause(actor="reconcile/provision", correlation_id="run-7")
 NASTY = 'it\'s "full"; DROP TABLE events; --'
 A, B = "gpu-aaaaaaaa", "gpu-bbbbbbbb"
+NO_MONEY = "(insufficient-funds): no money; top up the Verda balance"
+PAUSED = "2026-01-05T10:02:00Z"
 
 
 def machine(status: str, instance_id: str = "i-1", created_at: datetime | None = None) -> Machine:
@@ -84,21 +86,21 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
             AttemptCreate(instance=B),  # 12
             refused(B, 1, Refusal.NO_CAPACITY, 503, NASTY),  # 13 refused, 14 rested
             AttemptCreate(instance=B),  # 15
-            refused(B, 2, Refusal.REJECTED, 402, "no money"),  # 16 refused, 17 failed
+            refused(B, 2, Refusal.REJECTED, 402, "no money"),  # 16 refused, 17 account, 18 failed
         )
         born = datetime(2026, 1, 5, 10, 2, tzinfo=UTC)
         tell.at(
             "10:05", ObserveMachines(machines=(machine("running", created_at=born),), backend="x", claim=False)
-        )  # 18
-        tell.at("10:10", DeleteNodes(node_group="gpu", instances=(B,)), cause=CA)  # 19 scale-down, 20 cancelled
-        tell.at("11:00", RecordUnreachable(code="timeout", message="no answer"))  # 21
-        tell.at("11:30", ObserveMachines(machines=(machine("running"),), backend="simulator", claim=False))  # 22
-        tell.at("12:02", ConfirmEnded(instance=A, instance_id="i-1", known_by_id=True))  # 23 lost
-        tell.at("12:10", Readopt(instance=A, machine=machine("running")))  # 24 adopted, 25 observed
-        tell.at("13:00", DeleteNodes(node_group="gpu", instances=(A,)), cause=CA)  # 26 scale-down, 27 delete-requested
-        tell.at("13:01", AttemptDelete(instances=(A,)))  # 28
-        tell.at("13:32", ConfirmEnded(instance=A, instance_id="i-1", known_by_id=True))  # 29 gone
-        tell.at("14:00", RecordUnreachable(code="dns", message="no such host"))  # 30
+        )  # 19
+        tell.at("10:10", DeleteNodes(node_group="gpu", instances=(B,)), cause=CA)  # 20 scale-down, 21 cancelled
+        tell.at("11:00", RecordUnreachable(code="timeout", message="no answer"))  # 22
+        tell.at("11:30", ObserveMachines(machines=(machine("running"),), backend="simulator", claim=False))  # 23
+        tell.at("12:02", ConfirmEnded(instance=A, instance_id="i-1", known_by_id=True))  # 24 lost
+        tell.at("12:10", Readopt(instance=A, machine=machine("running")))  # 25 adopted, 26 observed
+        tell.at("13:00", DeleteNodes(node_group="gpu", instances=(A,)), cause=CA)  # 27 scale-down, 28 delete-requested
+        tell.at("13:01", AttemptDelete(instances=(A,)))  # 29
+        tell.at("13:32", ConfirmEnded(instance=A, instance_id="i-1", known_by_id=True))  # 30 gone
+        tell.at("14:00", RecordUnreachable(code="dns", message="no such host"))  # 31
     return path
 
 
@@ -129,20 +131,25 @@ def test_v_events_tells_every_fact_in_a_sentence(story: Path) -> None:
         (14, "10:01", "gpu: 1H100.80S.30V spot in FIN-01 rests until 2026-01-05T10:11:00Z (out-of-stock)"),
         (15, "10:01", "gpu-bbbbbbbb: ordering 1H100.80S.30V spot in FIN-03, attempt 2"),
         (16, "10:01", "gpu-bbbbbbbb: order refused, insufficient-funds: no money; top up the Verda balance"),
-        (17, "10:01", "gpu-bbbbbbbb failed, insufficient-funds: no money; top up the Verda balance"),
-        (18, "10:05", "gpu-aaaaaaaa is running: the cloud says running"),
-        (19, "10:10", "gpu gives back 1 instances: target size 1"),
-        (20, "10:10", "gpu-bbbbbbbb no longer wanted, nothing was bought (deleted)"),
-        (21, "11:00", "the cloud does not answer, timeout: no answer"),
-        (22, "11:30", "the cloud answers (simulator)"),
-        (23, "12:02", "gpu-aaaaaaaa was lost (evicted), cost 1.200000 usd"),
-        (24, "12:10", "gpu-aaaaaaaa (i-1) found at the cloud and taken into gpu"),
-        (25, "12:10", "gpu-aaaaaaaa is running: the cloud says running"),
-        (26, "13:00", "gpu gives back 1 instances: target size 0"),
-        (27, "13:00", "gpu-aaaaaaaa to be deleted (scale-down)"),
-        (28, "13:01", "gpu-aaaaaaaa: deleting i-1 with its OS volume, attempt 1"),
-        (29, "13:32", "gpu-aaaaaaaa is gone, cost 2.100000 usd"),
-        (30, "14:00", "the cloud does not answer, dns: no such host"),
+        (
+            17,
+            "10:01",
+            f"Verda takes no orders from this account, next try at {PAUSED} {NO_MONEY}",
+        ),
+        (18, "10:01", "gpu-bbbbbbbb failed, insufficient-funds: no money; top up the Verda balance"),
+        (19, "10:05", "gpu-aaaaaaaa is running: the cloud says running"),
+        (20, "10:10", "gpu gives back 1 instances: target size 1"),
+        (21, "10:10", "gpu-bbbbbbbb no longer wanted, nothing was bought (deleted)"),
+        (22, "11:00", "the cloud does not answer, timeout: no answer"),
+        (23, "11:30", "the cloud answers (simulator)"),
+        (24, "12:02", "gpu-aaaaaaaa was lost (evicted), cost 1.200000 usd"),
+        (25, "12:10", "gpu-aaaaaaaa (i-1) found at the cloud and taken into gpu"),
+        (26, "12:10", "gpu-aaaaaaaa is running: the cloud says running"),
+        (27, "13:00", "gpu gives back 1 instances: target size 0"),
+        (28, "13:00", "gpu-aaaaaaaa to be deleted (scale-down)"),
+        (29, "13:01", "gpu-aaaaaaaa: deleting i-1 with its OS volume, attempt 1"),
+        (30, "13:32", "gpu-aaaaaaaa is gone, cost 2.100000 usd"),
+        (31, "14:00", "the cloud does not answer, dns: no such host"),
     ]
 
 
@@ -188,10 +195,10 @@ def test_v_target_size_history_counts_what_the_autoscaler_was_told(story: Path) 
     assert rows(story, query) == [
         (8, "gpu", 1, 1, "cluster-autoscaler", A),
         (9, "gpu", 1, 2, "cluster-autoscaler", B),
-        (20, "gpu", -1, 1, "cluster-autoscaler", B),
-        (23, "gpu", -1, 0, "reconcile/provision", A),
-        (24, "gpu", 1, 1, "reconcile/provision", A),
-        (27, "gpu", -1, 0, "cluster-autoscaler", A),
+        (21, "gpu", -1, 1, "cluster-autoscaler", B),
+        (24, "gpu", -1, 0, "reconcile/provision", A),
+        (25, "gpu", 1, 1, "reconcile/provision", A),
+        (28, "gpu", -1, 0, "cluster-autoscaler", A),
     ]
 
 
@@ -201,8 +208,8 @@ def test_v_failures_has_what_went_wrong_in_whose_words(story: Path) -> None:
     assert rows(story, query) == [
         (13, "gpu", B, 1, "out-of-stock", f"{NASTY}; add locations or another group"),
         (16, "gpu", B, 1, "insufficient-funds", "no money; top up the Verda balance"),
-        (17, "gpu", B, 1, "insufficient-funds", "no money; top up the Verda balance"),
-        (23, "gpu", A, None, "evicted", None),
+        (18, "gpu", B, 1, "insufficient-funds", "no money; top up the Verda balance"),
+        (24, "gpu", A, None, "evicted", None),
     ]
 
 

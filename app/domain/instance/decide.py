@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from app.domain.books import Books
-from app.domain.cloud import DuplicateInstanceDetected
+from app.domain.cloud import AccountAccepted, DuplicateInstanceDetected
 from app.domain.envelope import Decision, Event
 from app.domain.ids import ProviderIdTemplate
 from app.domain.instance.commands import (
@@ -33,7 +33,7 @@ from app.domain.instance.events import (
     InstanceLost,
     ProviderIdLearned,
 )
-from app.domain.instance.ladder import exhausted, next_rung
+from app.domain.instance.ladder import exhausted, next_rung, refused_with_the_account
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
 from app.domain.instance.verdict import pause
@@ -54,6 +54,9 @@ def attempt_create(command: AttemptCreate, books: Books, now: datetime) -> Decis
     group = books.groups[instance.node_group]
     if group.retired:
         return Decision((_cancel(instance, CancelReason.GROUP_RETIRED),))
+    shared = refused_with_the_account(instance, books, now)
+    if shared is not None:
+        return Decision((shared,))
     rung = next_rung(instance, group, now)
     if rung is None:
         return Decision((exhausted(instance, group, now),))
@@ -84,7 +87,9 @@ def record_created(command: RecordCreated, books: Books) -> Decision:
         return Decision((too_many(instance, command.instance_id, "duplicate"),))
     if instance.state.is_ended:
         return Decision((too_many(instance, command.instance_id, "released"),))
-    return Decision((created(instance, books, command.instance_id, instance.location, command.found),))
+    taken = created(instance, books, command.instance_id, instance.location, command.found)
+    refused = books.cloud.account
+    return Decision((taken,) if refused is None else (taken, AccountAccepted(since=refused.since)))
 
 
 def created(instance: Instance, books: Books, instance_id: str, location: str | None, found: Found) -> InstanceCreated:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from app.domain.books import Books
-from app.domain.cloud import DuplicateInstanceDetected
+from app.domain.cloud import AccountRefused, DuplicateInstanceDetected
 from app.domain.envelope import Decision, Event
 from app.domain.instance.commands import RecordCreateRefused
 from app.domain.instance.events import (
@@ -17,7 +17,7 @@ from app.domain.instance.events import (
 )
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
-from app.domain.instance.verdict import NO_CAPACITY, judge, pause
+from app.domain.instance.verdict import NO_CAPACITY, account_pause, judge, pause
 from app.domain.nodegroup.events import OfferingRested
 from app.domain.nodegroup.state import NodeGroup, Rest
 from app.domain.offering import Contract, Offering
@@ -66,6 +66,8 @@ def record_create_refused(command: RecordCreateRefused, books: Books, now: datet
         retry_at=None if verdict.rung_closed else now + pause(command.attempt, command.retry_after),
     )
     rested = _rested(instance, books, refused, now) if verdict.is_about_the_offering else ()
+    if verdict.is_about_the_account:
+        rested = account_refused(instance, books, refused, now)
     if instance.state is InstanceState.DELETING:
         cancelled = InstanceCancelled(
             instance=instance.name, node_group=instance.node_group, reason=CancelReason.NEVER_CREATED
@@ -98,6 +100,30 @@ def _rested(
             message=refused.message,
             until=now + group.spec.ladder_cooldown,
         ),
+    )
+
+
+def account_refused(instance: Instance, books: Books, refused: CreateRefused, now: datetime) -> tuple[Event, ...]:
+    """No order of the account is tried for a while, unless that was said after this wish was made."""
+    known = books.cloud.account
+    if known is not None and known.position > instance.ordinal:
+        return ()
+    until = now + account_pause(known.failures + 1 if known else 1)
+    return (AccountRefused(code=refused.code, message=refused.message, until=until),)
+
+
+def refused_with_the_account(instance: Instance, books: Books, now: datetime) -> CreateFailed | None:
+    """The failure of a wish that shares in the account's refusal; None if its order is to be tried."""
+    known = books.cloud.account
+    if known is None or (known.until <= now and known.position < instance.ordinal):
+        return None
+    code = FailureCode(known.code)
+    return CreateFailed(
+        instance=instance.name,
+        node_group=instance.node_group,
+        error_class=ErrorClass.OUT_OF_RESOURCES if code is FailureCode.INSUFFICIENT_FUNDS else ErrorClass.OTHER,
+        code=code,
+        message=known.message,
     )
 
 

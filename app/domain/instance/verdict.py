@@ -14,13 +14,17 @@ MAX_MESSAGE = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`rung_closed`: this offering is used up for this wish. `final`: no other offering will fare better."""
+    """`rung_closed`: this offering is used up for this wish. `final`: no other offering will fare better.
+
+    `is_about_the_account`: nor will another wish, of whatever group.
+    """
 
     error_class: ErrorClass
     code: FailureCode
     remedy: str = ""
     rung_closed: bool = False
     final: bool = False
+    is_about_the_account: bool = False
 
     @property
     def is_about_the_offering(self) -> bool:
@@ -46,6 +50,7 @@ _NO_MONEY = Verdict(
     remedy="top up the Verda balance",
     rung_closed=True,
     final=True,
+    is_about_the_account=True,
 )
 _QUOTA = Verdict(
     error_class=ErrorClass.OUT_OF_RESOURCES,
@@ -59,6 +64,7 @@ _SCOPE = Verdict(
     remedy="give the API credentials the scope cloud-api-v1",
     rung_closed=True,
     final=True,
+    is_about_the_account=True,
 )
 _CREDENTIALS = Verdict(
     error_class=ErrorClass.OTHER,
@@ -66,6 +72,7 @@ _CREDENTIALS = Verdict(
     remedy="check the API credentials",
     rung_closed=True,
     final=True,
+    is_about_the_account=True,
 )
 _IMAGE = Verdict(
     error_class=ErrorClass.OTHER,
@@ -113,3 +120,12 @@ def pause(attempt: int, wish: timedelta | None = None) -> timedelta:
     """How long to wait after the attempt-th failure in a row: doubling from 2 s to 1 min, or what the API asks for."""
     doubled = _FIRST_PAUSE * (1 << min(max(attempt - 1, 0), 5))
     return max(min(doubled, _LONGEST_PAUSE), wish or timedelta())
+
+
+_FIRST_ACCOUNT_PAUSE = timedelta(minutes=1)
+_LONGEST_ACCOUNT_PAUSE = timedelta(minutes=30)
+
+
+def account_pause(failures: int) -> timedelta:
+    """How long no order is tried after the account was refused so often in a row: doubling from 1 min to 30 min."""
+    return min(_FIRST_ACCOUNT_PAUSE * (1 << min(max(failures - 1, 0), 5)), _LONGEST_ACCOUNT_PAUSE)

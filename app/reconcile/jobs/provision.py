@@ -66,7 +66,7 @@ class Provision:
     """Starts the create calls that are due on a pool and returns at once; each call records its own outcome.
 
     `parallel` calls at most run at a time, no group may take all of them, and the group with the fewest goes next, so a
-    group whose orders hang does not hold up the others.
+    group whose orders hang does not hold up the others. While the account is refused, one order at a time tries again.
     """
 
     name: ClassVar[str] = "provision"
@@ -113,7 +113,8 @@ class Provision:
                 and instance.name not in self._in_flight
                 and (instance.retry_at is None or instance.retry_at <= now)
             ]
-            taken = fair_share(due, Counter(self._in_flight.values()), self.parallel)
+            parallel = 1 if self.bench.books.cloud.account else self.parallel
+            taken = fair_share(due, Counter(self._in_flight.values()), parallel)
             self._in_flight.update({instance.name: instance.node_group for instance in taken})
         return taken
 

@@ -93,19 +93,21 @@ def test_what_no_other_place_can_mend_fails_at_the_first(
     refusal: RecordCreateRefused, error_class: ErrorClass, code: FailureCode, message: str
 ) -> None:
     """F20, F22, F67: no other sites are tried, the code says what it is and the message what to do."""
-    submitting.when(refusal).then(
-        CreateRefused(
-            instance=A,
-            node_group="h100",
-            attempt=1,
-            error_class=error_class,
-            code=code,
-            message=message,
-            rung_closed=True,
-            retry_at=None,
-        ),
-        CreateFailed(instance=A, node_group="h100", error_class=error_class, code=code, message=message),
+    outcome = submitting.when(refusal)
+    first, *_, last = outcome.events
+    assert first == CreateRefused(
+        instance=A,
+        node_group="h100",
+        attempt=1,
+        error_class=error_class,
+        code=code,
+        message=message,
+        rung_closed=True,
+        retry_at=None,
     )
+    assert last == CreateFailed(instance=A, node_group="h100", error_class=error_class, code=code, message=message)
+    about_the_account = [event.type for event in outcome.events[1:-1]]
+    assert about_the_account == ([] if code is FailureCode.IMAGE_NOT_SUPPORTED else ["cloud.account-refused"])
 
 
 @pytest.mark.parametrize(

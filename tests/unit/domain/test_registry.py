@@ -4,7 +4,14 @@ from decimal import Decimal
 
 import pytest
 
-from app.domain.cloud import CloudUnreachable, DuplicateInstanceDeleted, OrphanVolumeDeleted, PriceChanged
+from app.domain.cloud import (
+    AccountAccepted,
+    AccountRefused,
+    CloudUnreachable,
+    DuplicateInstanceDeleted,
+    OrphanVolumeDeleted,
+    PriceChanged,
+)
 from app.domain.cluster.events import NodeRemovalAbandoned, NodeRemovalAttempted, NodeRemoved
 from app.domain.envelope import CloudEvent, ClusterEvent, Event, InstanceEvent, NodeGroupEvent, ServiceEvent
 from app.domain.instance.events import End
@@ -90,6 +97,8 @@ EVENTS: tuple[Event, ...] = (
     orphan(),
     surplus(A_ID, A, "duplicate"),
     DuplicateInstanceDeleted(instance_id=A_ID, instance=A),
+    AccountRefused(code="insufficient-funds", message="no money", until=NOON),
+    AccountAccepted(since=NOON),
     OrphanVolumeDeleted(volume_id="v-1", instance=A, size_gb=100),
     NodeRemovalAttempted(node=A, uid="u-1", instance=A, node_group="h100", end=End.EVICTED, silent_since=NOON),
     NodeRemoved(node=A, uid="u-1", instance=A, node_group="h100", end=End.EVICTED),
