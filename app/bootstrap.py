@@ -41,7 +41,7 @@ from app.reconcile.jobs.observe import Observe
 from app.reconcile.jobs.provision import Provision
 from app.reconcile.jobs.sweep import Sweep
 from app.reconcile.jobs.terminate import Terminate
-from app.reconcile.jobs.upkeep import Catalog, Deadlines, Housekeeping
+from app.reconcile.jobs.upkeep import Catalog, Deadlines, Housekeeping, WatchBalance
 from app.reconcile.scheduler import Scheduled, Scheduler
 from app.reload import Origin, Reload
 from app.rpc import expander as grpc_expander
@@ -249,6 +249,7 @@ class App:
                 Scheduled(job=self.provision, every=_WORK_INTERVAL),
                 Scheduled(job=Terminate(bench=bench), every=_WORK_INTERVAL),
                 Scheduled(job=Catalog(bench=bench, every=every.catalog), every=every.observe),
+                Scheduled(job=WatchBalance(bench=bench), every=every.catalog),
                 Scheduled(job=Deadlines(bench=bench), every=_WORK_INTERVAL),
                 Scheduled(job=Housekeeping(bench=bench), every=every.housekeeping),
                 Scheduled(job=Sweep(bench=bench), every=every.housekeeping),
@@ -353,6 +354,7 @@ def _apply(loaded: LoadedConfig, ledger: Ledger, cause: Cause) -> None:
         sha256=loaded.sha256,
         cluster_name=config.cluster_name or ledger.books.installation.installation_id,
         max_hourly_cost=config.max_hourly_cost,
+        balance_runway_s=None if config.balance_runway is None else int(config.balance_runway.total_seconds()),
     )
     ledger.execute(configured, cause)
 

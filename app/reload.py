@@ -19,7 +19,7 @@ from app.ledger.serving import Reason
 from app.log import get_logger
 from app.metrics import Computed
 
-LIVE: Final = frozenset({"node_groups", "max_hourly_cost", "logging"})
+LIVE: Final = frozenset({"node_groups", "max_hourly_cost", "balance_runway", "logging"})
 """Sections that take effect without a restart; everything else was built into what runs."""
 
 VALID: Final = Computed("configuration_valid", "1 while the configuration's file is valid, 0 once it was rejected.")

@@ -196,7 +196,8 @@ class Config(f.Section):
         description="Refuse growth when all groups would cost more than this per hour, in the catalogue's currency.",
     )
     balance_runway: f.Duration | None = Field(
-        default=None, description="Refuse growth when the balance would not last this long."
+        default=None,
+        description="Refuse growth when the balance would not last this long, counting this provider's machines.",
     )
     backup: Backup = Field(default_factory=Backup, description="Copies of the database.")
     logging: Logging = Field(default_factory=Logging, description="What the process says of itself.")

@@ -113,6 +113,15 @@ class AccountAccepted(CloudEvent):
     since: datetime
 
 
+class BalanceObserved(CloudEvent):
+    """What is left on the account. Recorded when it differs by a hundredth from what was recorded last."""
+
+    type: ClassVar[str] = "cloud.balance-observed"
+    words: ClassVar[str] = "{amount} {currency} are left on the account"
+    amount: Decimal
+    currency: str
+
+
 AnyCloudEvent = (
     CloudReachable
     | CloudUnreachable
@@ -124,6 +133,7 @@ AnyCloudEvent = (
     | OrphanVolumeDeleted
     | AccountRefused
     | AccountAccepted
+    | BalanceObserved
 )
 
 
@@ -165,6 +175,8 @@ class CloudView:
     surplus: HashTrieMap[str, Surplus] = field(default_factory=HashTrieMap)
     orphans: HashTrieMap[str, str] = field(default_factory=HashTrieMap)
     account: AccountRefusal | None = None
+    balance: Decimal | None = None
+    balance_currency: str = ""
     version: int = 0
 
 
@@ -191,14 +203,14 @@ def evolve(view: CloudView, recorded: Recorded[AnyCloudEvent]) -> CloudView:
             return replace(view, surplus=view.surplus.insert(event.instance_id, found))
         case DuplicateInstanceDeleted():
             return replace(view, surplus=view.surplus.discard(event.instance_id))
-        case OrphanVolumeDeleted():
-            return view  # a fact for the audit; nothing depends on it
         case AccountRefused():
             return replace(view, account=_refusal(view.account, event, at, recorded.position))
         case AccountAccepted():
             return replace(view, account=None)
-        case PriceChanged():
-            return view  # the catalogue event beside it carries the new price
+        case BalanceObserved():
+            return replace(view, balance=event.amount, balance_currency=event.currency)
+        case OrphanVolumeDeleted() | PriceChanged():
+            return view  # facts for the audit; the catalogue's event beside a new price carries it as well
         case _:
             assert_never(event)
 
@@ -314,3 +326,21 @@ def record_volume_deleted(command: RecordVolumeDeleted) -> Decision:
     """For the audit."""
     event = OrphanVolumeDeleted(volume_id=command.volume_id, instance=command.instance, size_gb=command.size_gb)
     return Decision((event,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordBalance:
+    """What is left on the account, as it was just read."""
+
+    amount: Decimal
+    currency: str
+
+
+def record_balance(command: RecordBalance, view: CloudView) -> Decision:
+    """It changes all the time; what matters for hours to come is a hundredth of it."""
+    known = view.balance
+    if known is not None and command.currency == view.balance_currency:
+        difference = abs(command.amount - known)
+        if difference == 0 or difference * 100 < abs(known):
+            return Decision()
+    return Decision((BalanceObserved(amount=command.amount, currency=command.currency),))

@@ -41,6 +41,7 @@ CloudCommand = (
     | cloud.RecordSurplus
     | cloud.RecordSurplusGone
     | cloud.RecordVolumeDeleted
+    | cloud.RecordBalance
 )
 ClusterCommand = (
     cluster_commands.AttemptNodeRemoval | cluster_commands.RecordNodeRemoved | cluster_commands.AbandonNodeRemoval
@@ -143,6 +144,8 @@ def _decide_cloud(command: CloudCommand, books: Books) -> Decision:
             return cloud.record_surplus_gone(command, books.cloud)
         case cloud.RecordVolumeDeleted():
             return cloud.record_volume_deleted(command)
+        case cloud.RecordBalance():
+            return cloud.record_balance(command, books.cloud)
         case _:
             assert_never(command)
 

@@ -42,6 +42,7 @@ class ConfigurationLoaded(ServiceEvent):
     cluster_name: str
     node_groups: NonNegativeInt
     max_hourly_cost: Decimal | None = None
+    balance_runway_s: int | None = None
 
 
 class ConfigurationRejected(ServiceEvent):
@@ -78,6 +79,7 @@ class Installation:
     configuration_sha256: str = ""
     claimed: tuple[str, ...] = ()
     max_hourly_cost: Decimal | None = None
+    balance_runway_s: int | None = None
     version: int = 0
 
 
@@ -96,6 +98,7 @@ def evolve(installation: Installation, recorded: Recorded[AnyServiceEvent]) -> I
                 cluster_name=event.cluster_name,
                 configuration_sha256=event.sha256,
                 max_hourly_cost=event.max_hourly_cost,
+                balance_runway_s=event.balance_runway_s,
             )
         case ConfigurationRejected():
             return installation

@@ -55,6 +55,9 @@ def remarks(books: Books) -> tuple[Reason, ...]:
         message = f"Verda takes no orders since {account.since}, next try at {account.until}: {account.message}"
         reasons.append(Reason(code=account.code, message=message))
     for group in (books.groups[name] for name in books.group_order):
+        if group.paused_at is not None and not group.retired:
+            message = f"node group {group.name} is paused by {group.paused_by}: {group.pause_reason}"
+            reasons.append(Reason(code="paused", message=message))
         kind = group.spec.instance_type
         if not group.retired and books.cloud.catalogue and kind not in books.cloud.catalogue:
             message = f"node group {group.name} is not offered: the catalogue has no instance type {kind!r}"

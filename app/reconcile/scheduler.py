@@ -22,6 +22,7 @@ from app.domain.instance.events import (
     InstanceCreated,
     InstanceRequested,
 )
+from app.domain.service import ConfigurationLoaded
 from app.errors import StoreError
 from app.log import DURATION, JOB, get_logger
 from app.reconcile.jobs.job import Job
@@ -33,6 +34,7 @@ _WAKES: Mapping[type[Event], str] = {
     DeleteRequested: "terminate",
     InstanceCreated: "terminate",
     DuplicateInstanceDetected: "terminate",
+    ConfigurationLoaded: "balance",
 }
 """Which fact gives which job something to do at once; everything else waits for the job's interval."""
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -128,6 +129,8 @@ def _cloud_row(view: CloudView, position: int) -> Values:
         "since": view.since and iso(view.since),
         "first_reached_at": view.first_reached_at and iso(view.first_reached_at),
         "trouble": view.trouble,
+        "balance": None if view.balance is None else str(view.balance),
+        "balance_currency": view.balance_currency,
         "version": view.version,
         "position": position,
         "account": view.account and canonical(_ACCOUNT.dump_python(view.account, mode="json")),
@@ -221,6 +224,8 @@ def _cloud_of(rows: Mapping[Table, Sequence[RowMapping]]) -> CloudView:
             since=row["since"] and datetime.fromisoformat(row["since"]),
             first_reached_at=row["first_reached_at"] and datetime.fromisoformat(row["first_reached_at"]),
             trouble=row["trouble"],
+            balance=None if row["balance"] is None else Decimal(row["balance"]),
+            balance_currency=row["balance_currency"],
             version=row["version"],
             account=row["account"] and _ACCOUNT.validate_json(row["account"]),
         )

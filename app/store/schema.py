@@ -15,7 +15,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_REVISION = "0005"
+SCHEMA_REVISION = "0006"
 """The newest migration; the same as Alembic's head."""
 
 metadata = MetaData(
@@ -192,6 +192,8 @@ cloud = Table(
     _integer("version"),
     _integer("position"),
     _maybe_text("account"),
+    _maybe_text("balance"),
+    Column("balance_currency", Text, nullable=False, server_default=""),
     sqlite_strict=True,
 )
 
@@ -231,6 +233,7 @@ installation = Table(
     _maybe_text("max_hourly_cost"),
     _integer("version"),
     _integer("position"),
+    Column("balance_runway_s", Integer, nullable=True),
     sqlite_strict=True,
 )
 

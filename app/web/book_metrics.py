@@ -25,6 +25,9 @@ COST = Computed("cost_per_hour", "What a group's machines cost an hour.", ("node
 LIMIT = Computed(
     "cost_limit_per_hour", "The `max_hourly_cost` of a group; `node_group` is empty for the total.", _GROUP
 )
+BALANCE = Computed(
+    "balance", "What is left on the account, as last recorded; only with `balance_runway`.", ("currency",)
+)
 REACHABLE = Computed("cloud_reachable", "1 while the cloud answers.")
 READY = Computed("ready", "1 while this provider can do its job.")
 REASONS = Computed("not_ready_reasons", "1 for each reason why it is not ready.", ("code",))
@@ -35,7 +38,7 @@ SURPLUS = Computed("surplus_instances", "Machines too many that are being delete
 ORPHANS = Computed("orphan_instances", "Machines with our cluster's name that are not ours.")
 CATALOGUE = Computed("catalogue_instance_types", "Instance types that the catalogue has.")
 BOOK_METRICS = (
-    *(TARGET, MIN_SIZE, MAX_SIZE, INSTANCES, OLDEST, COST, LIMIT, REACHABLE, READY, REASONS, REMARKS),
+    *(TARGET, MIN_SIZE, MAX_SIZE, INSTANCES, OLDEST, COST, LIMIT, BALANCE, REACHABLE, READY, REASONS, REMARKS),
     *(WRITABLE, POSITION, SURPLUS, ORPHANS, CATALOGUE),
 )
 """Everything that `book_metrics` yields."""
@@ -99,7 +102,10 @@ def _money(books: Books) -> Iterable[Metric]:
             limit.add_metric([group.name], float(group.spec.max_hourly_cost))
     if books.installation.max_hourly_cost is not None:
         limit.add_metric([""], float(books.installation.max_hourly_cost))
-    return cost, limit
+    balance = BALANCE.family()
+    if books.cloud.balance is not None:
+        balance.add_metric([books.cloud.balance_currency], float(books.cloud.balance))
+    return cost, limit, balance
 
 
 def _by_code(metric: Computed, reasons: Iterable[Reason]) -> GaugeMetricFamily:

@@ -136,7 +136,6 @@ NOT_YET_SAMPLES = {
     "startup_script_server.url": "startup_script_server: {url: 'http://a'}\n",
     "orphans": "orphans: delete\n",
     "orphan_grace": "orphan_grace: 1h\n",
-    "balance_runway": "balance_runway: 6h\n",
     "node_groups.*.replace_lost": "    replace_lost: true\n",
     "node_groups.*.never_joined_breaker": "    never_joined_breaker: 5\n",
     "node_groups.*.startup_script": "    startup_script: a\n",

@@ -29,7 +29,7 @@ from app.reconcile.jobs.observe import Observe
 from app.reconcile.jobs.provision import Provision
 from app.reconcile.jobs.sweep import Sweep
 from app.reconcile.jobs.terminate import Terminate
-from app.reconcile.jobs.upkeep import Catalog, Deadlines, Housekeeping
+from app.reconcile.jobs.upkeep import Catalog, Deadlines, Housekeeping, WatchBalance
 from app.store.store import Store
 
 from .world import World
@@ -121,6 +121,7 @@ class House:
         self.provision = Provision(bench=bench, executor=self.executor, parallel=self.parallel)
         self.terminate = Terminate(bench=bench)
         self.catalog = Catalog(bench=bench, every=timedelta(minutes=5))
+        self.balance = WatchBalance(bench=bench)
         self.deadlines = Deadlines(bench=bench)
         self.housekeeping = Housekeeping(bench=bench)
         self.sweep = Sweep(bench=bench)

@@ -20,6 +20,7 @@ from app.domain.instance.events import (
     InstanceCreated,
     InstanceRequested,
 )
+from app.domain.service import ConfigurationLoaded
 from app.errors import StoreUnavailable
 from app.reconcile.scheduler import Runner, Scheduled, Scheduler
 
@@ -288,6 +289,20 @@ def test_facts_wake_the_job_that_they_give_something_to_do(plant: Plant, event: 
         jobs.pop(woken).wait_for_runs(2)
     plant.scheduler.stop()
     assert {job.runs for job in jobs.values()} == {1}
+
+
+class Accountant(Other):
+    """The job that reads the balance."""
+
+    name: ClassVar[str] = "balance"
+
+
+def test_new_settings_have_the_balance_read_at_once() -> None:
+    """With a runway to keep, growth is refused until it is known."""
+    plant = Plant(other=Accountant()).start()
+    plant.scheduler.on_recorded(recorded(ConfigurationLoaded(sha256="5a", cluster_name="c1", node_groups=0)))
+    plant.other.wait_for_runs(2)
+    plant.scheduler.stop()
 
 
 def test_a_batch_of_facts_is_one_wake_for_each_job(plant: Plant) -> None:

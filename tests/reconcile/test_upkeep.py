@@ -3,11 +3,13 @@ from decimal import Decimal
 
 import pytest
 
+from app.cloud.port import Balance
+from app.domain.nodegroup.commands import ApplyConfiguration
 from app.domain.offering import Contract
 from app.errors import CloudError, StoreUnavailable
 from app.reconcile.jobs.upkeep import FAILED_EXPIRY
 
-from .house import H100_TYPE, House
+from .house import H100_TYPE, House, spec
 from .world import BUSY, DOWN, NO_STOCK, TIMEOUT, refuses
 
 MINUTE = timedelta(minutes=1)
@@ -60,6 +62,34 @@ def test_the_last_catalogue_survives_a_restart(house: House) -> None:
     assert house.books.cloud.catalogue[H100_TYPE.name] == H100_TYPE
     assert house.books.cloud.withdrawn == {H100_TYPE.name}
     assert [group.name for group in house.books.served_groups] == ["h100", "spot"]
+
+
+# --- the balance
+
+
+def test_the_balance_is_read_as_long_as_growth_depends_on_it(house: House) -> None:
+    """Else nobody asks for it: it is not ours to know."""
+    house.balance.run()
+    assert house.books.cloud.balance is None
+    house.execute(ApplyConfiguration(specs=(spec(),), sha256="new", cluster_name="c1", balance_runway_s=3600))
+    house.balance.run()
+    assert house.books.cloud.balance == Decimal(1000)
+    before = house.position()
+    house.balance.run()
+    assert house.position() == before
+
+
+def test_a_balance_that_cannot_be_read_stays_as_it_was(house: House) -> None:
+    """An API that is down has not emptied the account."""
+    house.execute(ApplyConfiguration(specs=(spec(),), sha256="new", cluster_name="c1", balance_runway_s=3600))
+    house.balance.run()
+    house.world.left = Balance(amount=Decimal(5), currency="usd")
+    house.world.on_balance.append(DOWN)
+    house.balance.run()
+    assert house.books.cloud.balance == Decimal(1000)
+    house.balance.run()
+    assert house.books.cloud.balance == Decimal(5)
+    assert house.types()[-1] == "cloud.balance-observed"
 
 
 # --- deadlines

@@ -60,6 +60,8 @@ class World:
     on_delete: deque[OnDelete] = field(default_factory=deque)
     on_types: deque[Exception] = field(default_factory=deque)
     on_volumes: deque[Exception] = field(default_factory=deque)
+    on_balance: deque[Exception] = field(default_factory=deque)
+    left: Balance = field(default=Balance(amount=Decimal(1000), currency="usd"))
     disks: dict[str, Volume] = field(default_factory=dict)
     swept: list[tuple[str, bool]] = field(default_factory=list)
     always_create: OnCreate = field(default=lambda _order, create: create())
@@ -209,8 +211,10 @@ class World:
         del self.disks[volume_id]
 
     def balance(self) -> Balance:
-        """Nobody asks."""
-        raise AssertionError
+        """What a test says is left."""
+        if self.on_balance:
+            raise self.on_balance.popleft()
+        return self.left
 
 
 def refuses(error: BaseException) -> OnCreate:

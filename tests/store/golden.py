@@ -171,11 +171,14 @@ SAMPLES: Sequence[Event] = (
     cluster.NodeRemovalAttempted(**_NODE, end=instance.End.EVICTED, silent_since=_AT),
     cluster.NodeRemoved(**_NODE, end=instance.End.EVICTED),
     cluster.NodeRemovalAbandoned(**_NODE, reason="it is ready again"),
+    cloud.BalanceObserved(amount=Decimal("1234.56"), currency="usd"),
     service.InstallationCreated(installation_id="q4k7m2p9qxa2b3c4"),
     service.ServiceStarted(
         epoch=3, version="0.1.0", host="provider-0", pid=7, sqlite_version="3.53.4", backend="verda"
     ),
-    service.ConfigurationLoaded(sha256="c0ffee", cluster_name="prod", node_groups=2, max_hourly_cost=Decimal(100)),
+    service.ConfigurationLoaded(
+        sha256="c0ffee", cluster_name="prod", node_groups=2, max_hourly_cost=Decimal(100), balance_runway_s=21600
+    ),
     service.ConfigurationRejected(
         sha256="c0ffee",
         problems=2,

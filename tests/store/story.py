@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from app.clock import FakeClock, SeededIds
 from app.domain.cloud import (
+    RecordBalance,
     RecordCatalogue,
     RecordSurplus,
     RecordSurplusGone,
@@ -95,6 +96,7 @@ class Story:
             self._learn,
             self._surplus,
             self._sweep,
+            self._balance,
             self._ghosts,
             self._strangers,
             self._catalogue,
@@ -294,6 +296,9 @@ class Story:
             self._tell(RecordSurplusGone(instance_id=known))
         for instance in self._some(InstanceState.RUNNING, InstanceState.GONE)[:1]:
             self._tell(RecordSurplus(instance=instance.name, instance_id=self._ids.token(), reason="duplicate"))
+
+    def _balance(self) -> None:
+        self._tell(RecordBalance(amount=Decimal(self._random.randint(-1, 500)), currency="usd"))
 
     def _sweep(self) -> None:
         for instance in self._some(InstanceState.GONE)[:1]:

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from app.cli.metrics_page import descriptions
 from app.clock import FakeClock
 from app.cloud.ratelimit import RateLimiter, Urgency
+from app.domain.cloud import RecordBalance
 from app.errors import OutcomeUnknown
 from app.metrics import Metrics
 from app.reload import RELOAD_METRICS
@@ -68,8 +69,14 @@ def test_what_is_exposed_is_described_and_what_is_described_is_exposed(house: Ho
     described = {d.name: (d.kind, frozenset(d.labels)) for d in descriptions()}
     assert exposed.keys() == described.keys()
     # A family without samples shows no labels: nothing of these groups is limited, nothing is wrong.
-    silent = {"verda_ca_cost_limit_per_hour", "verda_ca_not_ready_reasons", "verda_ca_remarks"}
+    silent = {f"verda_ca_{name}" for name in ("balance", "cost_limit_per_hour", "not_ready_reasons", "remarks")}
     assert {name for name in exposed if exposed[name] != described[name]} == silent
+
+
+def test_what_is_left_on_the_account_is_a_figure_once_it_is_known(house: House) -> None:
+    """In the currency of the account."""
+    house.execute(RecordBalance(amount=Decimal("12.50"), currency="usd"))
+    assert scrape(house)["balance", ("usd",)] == 12.5
 
 
 def test_groups_in_figures(house: House) -> None:

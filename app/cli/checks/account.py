@@ -10,9 +10,9 @@ from app.cli.checks.finding import Finding, fine, unknown, warning, wrong
 from app.cloud.verda.cloud import VerdaCloud
 from app.config.model import Config
 from app.config.specs import to_specs
-from app.domain.explain.page import span
 from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.offering import Contract, InstanceType
+from app.domain.words import span
 from app.errors import CloudError
 
 _NEVER_FREE = Decimal("0.0001")

@@ -14,7 +14,8 @@ from app.certificates import expiry_of
 from app.cli.checks.finding import Finding, fine, unknown, warning, wrong
 from app.config.model import Config
 from app.config.values import Address
-from app.domain.explain.page import span
+from app.domain.words import span
+from app.gauges import certificate_files
 from app.store.mounts import network_filesystem
 from app.store.sqlite import FIXED_SQLITE, driver, sqlite_version
 
@@ -26,16 +27,11 @@ _PATIENCE_S = 10.0
 
 def tls(config: Config, now: datetime) -> Iterator[Finding]:
     """Every certificate file: there, readable, in date."""
-    files: dict[str, Path] = {}
-    if config.tls is not None:
-        files |= {"tls.cert": config.tls.cert, "tls.client_ca": config.tls.client_ca}
-    if config.expander is not None:
-        files |= {"expander.cert": config.expander.cert}
     if config.tls is None:
         where = "on loopback" if config.listen.is_loopback() else "beyond loopback, as `insecure: true` says"
         remedy = "add a `tls` section; `certs` makes the files"
         yield fine("tls", f"plain text {where}") if config.listen.is_loopback() else warning("tls", where, remedy)
-    for name, path in files.items():
+    for name, path in certificate_files(config).items():
         yield _certificate(name, path, now)
 
 

@@ -8,12 +8,13 @@ from decimal import Decimal
 from app.domain.billing import rounded
 from app.domain.books import Books
 from app.domain.envelope import Event, Recorded
-from app.domain.explain.page import Page, Section, at, span
+from app.domain.explain.page import Page, Section
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
-from app.domain.nodegroup.budget import excess
+from app.domain.nodegroup.budget import excess, short_runway
 from app.domain.nodegroup.events import ScaleDownRequested, ScaleUpRejected, ScaleUpRequested, TargetSizeDecreased
 from app.domain.nodegroup.state import NodeGroup
+from app.domain.words import at, span
 
 _LAST = 5
 
@@ -59,6 +60,9 @@ def _growth(books: Books, group: NodeGroup, now: datetime) -> Iterator[str]:
     yield f"Yes, by up to {room}: whether it does is the autoscaler's decision, which asks when pods do not fit."
     if books.cloud.reachable is False:
         yield f"But the cloud does not answer since {_when(books.cloud.since)}, so orders wait: {books.cloud.trouble}."
+    account = books.cloud.account
+    if account is not None:
+        yield f"But Verda takes no orders from this account, next try at {at(account.until)}: {account.message}."
     for rest in group.rests:
         if rest.until > now:
             what = f"{rest.offering.contract} in {rest.offering.location}"
@@ -82,6 +86,9 @@ def _obstacles(books: Books, group: NodeGroup) -> Iterator[str]:
     over_budget = excess(books, group, 1)
     if over_budget is not None:
         yield f"Budget: {over_budget}."
+    short = short_runway(books, group, 1)
+    if short is not None:
+        yield f"Balance: {short}."
 
 
 def _troubles(books: Books, group: NodeGroup, now: datetime) -> Iterator[str]:

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.envelope import Event, Recorded
-from app.domain.explain.page import Page, Section, at, span
+from app.domain.explain.page import Page, Section
 from app.domain.instance import events as e
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance, begin, evolve
 from app.domain.nodegroup.events import ScaleUpRequested
+from app.domain.words import at, span
 
 _ENDS = {
     e.End.DELETED: "its machine was deleted and is proven gone",

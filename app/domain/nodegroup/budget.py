@@ -1,6 +1,7 @@
-"""The budget guard: would growth cost more an hour than the operator allows?"""
+"""The budget guards: would growth cost more an hour than the operator allows, or eat up the balance too soon?"""
 
 from collections.abc import Iterable
+from datetime import timedelta
 from decimal import Decimal
 
 from app.domain.books import Books
@@ -8,6 +9,7 @@ from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
 from app.domain.nodegroup.state import NodeGroup
 from app.domain.pricing import hourly_price_of
+from app.domain.words import span
 
 
 def excess(books: Books, group: NodeGroup, delta: int) -> str | None:
@@ -34,6 +36,31 @@ def excess(books: Books, group: NodeGroup, delta: int) -> str | None:
         if after > limit:
             return f"{what}: {now} an hour now, {delta} more at {price} make {after}, max_hourly_cost is {limit}"
     return None
+
+
+def short_runway(books: Books, group: NodeGroup, delta: int) -> str | None:
+    """The sum in words if after `delta` more nodes the balance would not last as long as it must, None if it would.
+
+    Counted like the hourly limits. What else the account pays for is not known here, and as long as the balance is not
+    known nothing is promised.
+    """
+    seconds = books.installation.balance_runway_s
+    if seconds is None:
+        return None
+    runway = span(timedelta(seconds=seconds))
+    balance, currency, price = books.cloud.balance, books.cloud.balance_currency, _dearest(books, group)
+    if balance is None:
+        return f"the balance was never read, and balance_runway is {runway}"
+    if price is None:
+        return f"the price of {group.spec.instance_type} is not known, and balance_runway is {runway}"
+    hourly = _cost(books, books.listed_instances()) + delta * price
+    if hourly * seconds <= balance * 3600:
+        return None
+    lasting = timedelta(seconds=int(max(balance, Decimal(0)) * 3600 / hourly))
+    return (
+        f"{balance} {currency} would last {span(lasting)} at {hourly} an hour after {delta} more, "
+        f"balance_runway is {runway}"
+    )
 
 
 def _dearest(books: Books, group: NodeGroup) -> Decimal | None:

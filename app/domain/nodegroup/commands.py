@@ -14,6 +14,7 @@ class ApplyConfiguration:
     sha256: str
     cluster_name: str
     max_hourly_cost: Decimal | None = None
+    balance_runway_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from app.domain.instance.events import (
 )
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
-from app.domain.nodegroup.budget import excess
+from app.domain.nodegroup.budget import excess, short_runway
 from app.domain.nodegroup.commands import ApplyConfiguration, DecreaseTargetSize, DeleteNodes, IncreaseSize
 from app.domain.nodegroup.events import (
     NodeGroupConfigured,
@@ -65,6 +65,9 @@ def increase_size(command: IncreaseSize, books: Books) -> Decision:
     over_budget = excess(books, group, command.delta)
     if over_budget is not None:
         return _rejected(command, target, Rejection.BUDGET, over_budget)
+    short = short_runway(books, group, command.delta)
+    if short is not None:
+        return _rejected(command, target, Rejection.BALANCE, short)
     if len(set(command.names)) != command.delta or any(name in books.instances for name in command.names):
         raise Conflict("a minted instance name was used before", node_group=group.name)
     scale_up = ScaleUpRequested(
@@ -174,14 +177,17 @@ def apply_configuration(command: ApplyConfiguration, books: Books) -> Decision:
         books.installation.configuration_sha256,
         books.installation.cluster_name,
         books.installation.max_hourly_cost,
+        books.installation.balance_runway_s,
     )
-    if (command.sha256, command.cluster_name, command.max_hourly_cost) != known_settings:
+    settings = (command.sha256, command.cluster_name, command.max_hourly_cost, command.balance_runway_s)
+    if settings != known_settings:
         events.append(
             ConfigurationLoaded(
                 sha256=command.sha256,
                 cluster_name=command.cluster_name,
                 node_groups=len(command.specs),
                 max_hourly_cost=command.max_hourly_cost,
+                balance_runway_s=command.balance_runway_s,
             )
         )
     for spec in command.specs:

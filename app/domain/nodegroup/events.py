@@ -18,6 +18,7 @@ class Rejection(StrEnum):
     MAX_SIZE = "max-size"
     RETIRED = "retired"
     BUDGET = "budget"
+    BALANCE = "balance"
     PAUSED = "paused"
 
 

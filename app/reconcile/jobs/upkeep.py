@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar
 
-from app.domain.cloud import RecordCatalogue
+from app.domain.cloud import RecordBalance, RecordCatalogue
 from app.domain.instance.commands import CheckDeadlines
 from app.errors import CloudError
 from app.log import get_logger
@@ -40,6 +40,25 @@ class Catalog:
             return
         self.bench.record(RecordCatalogue(types=types), self.bench.cause(self.name))
         self._read_at = began
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchBalance:
+    """Reads what is left on the account, as long as growth depends on it. The last reading stays when none is had."""
+
+    name: ClassVar[str] = "balance"
+    bench: Bench
+
+    def run(self) -> None:
+        """Record it if it has changed."""
+        if self.bench.books.installation.balance_runway_s is None:
+            return
+        try:
+            left = self.bench.cloud.balance()
+        except CloudError as error:
+            _log.warning("balance not read, keeping the last one", error=error.message, code=error.code)
+            return
+        self.bench.record(RecordBalance(amount=left.amount, currency=left.currency), self.bench.cause(self.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ import pytest
 from app.domain.cloud import (
     AccountAccepted,
     AccountRefused,
+    BalanceObserved,
     CloudUnreachable,
     DuplicateInstanceDeleted,
     OrphanVolumeDeleted,
@@ -103,6 +104,7 @@ EVENTS: tuple[Event, ...] = (
     NodeRemovalAttempted(node=A, uid="u-1", instance=A, node_group="h100", end=End.EVICTED, silent_since=NOON),
     NodeRemoved(node=A, uid="u-1", instance=A, node_group="h100", end=End.EVICTED),
     NodeRemovalAbandoned(node=A, uid="u-1", instance=A, node_group="h100", reason="it has changed"),
+    BalanceObserved(amount=Decimal("12.30"), currency="usd"),
     InstallationCreated(installation_id="inst1"),
     ServiceStarted(epoch=1, version="0.1.0", host="pod-0", pid=1, sqlite_version="3.51.3", backend="verda"),
     ConfigurationLoaded(sha256="5a", cluster_name="c1", node_groups=1, max_hourly_cost=Decimal("9.5")),
