@@ -54,7 +54,7 @@ class Known:
     orders: dict[str, OrderStory] = field(default_factory=dict)
     absences: dict[str, int] = field(default_factory=dict)
     last_word: dict[str, str | None] = field(default_factory=dict)
-    os_volumes: dict[str, str] = field(default_factory=dict)
+    looked: dict[str, str | None] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     failed_looks: set[str] = field(default_factory=set)
     lists: int = 0
@@ -84,6 +84,7 @@ class Known:
         """A look-up was answered."""
         self.absences.setdefault(instance_id, 0)
         self.last_word[instance_id] = None if machine is None else machine.status
+        self.looked[instance_id] = None if machine is None else machine.os_volume_id
         if machine is None:
             self.failed_looks.add(instance_id)
         else:
@@ -92,8 +93,6 @@ class Known:
     def _saw(self, machine: Machine) -> None:
         self.names[machine.instance_id] = machine.hostname
         self.last_word[machine.instance_id] = machine.status
-        if machine.os_volume_id is not None:
-            self.os_volumes[machine.instance_id] = machine.os_volume_id
 
 
 class Watch:
@@ -192,8 +191,10 @@ class MoodyCloud(InProcessCloud):
         raise OutcomeUnknown("no answer within the deadline", code="timeout")
 
     def delete_instances(self, deletions: Sequence[Deletion]) -> Sequence[DeletionAnswer]:
-        """The deletions, watched."""
+        """The deletions, watched. A disk that the look before them did not show cannot be named in them."""
         self.watch.deleting(deletions)
+        bare = {deletion.instance_id for deletion in deletions if not deletion.volume_ids}
+        self.known.failed_looks |= {one for one in bare if self.known.looked.get(one, "not looked at") is None}
         return super().delete_instances(deletions)
 
     def delete_volume(self, volume_id: str, *, permanent: bool) -> None:

@@ -169,9 +169,14 @@ def _bad_disk(draw: random.Random) -> Step:
     return BadDisk(trouble, draw.choice((1, 1, 2, 5)), draw.choice((0, 0, 1, 3)))
 
 
-_MAKERS: tuple[tuple[float, Maker], ...] = (
+_MOODS = (0.0, 0.5, 1.0, 1.0, 2.0, 3.0)
+"""Every story has kinds of steps that never happen in it and others that happen often: together they go further."""
+_STEADY: tuple[tuple[float, Maker], ...] = (
     (34, _wait),
     (13, lambda draw: Increase(draw.choice(GROUPS), draw.choice((1, 1, 2, 3)), draw.choice((5.0,) * 9 + (0.0,)))),
+    (0.15, lambda draw: Wait(draw.choice((30_000.0, 200_000.0)))),
+)
+_MOODY: tuple[tuple[float, Maker], ...] = (
     (8, _delete),
     (4, lambda _: DeleteFailed()),
     (2, lambda _: DeleteAgain()),
@@ -192,7 +197,6 @@ _MAKERS: tuple[tuple[float, Maker], ...] = (
     (0.7, lambda draw: Restart(draw.randrange(len(CONFIGURATIONS)), _down(draw))),
     (0.7, lambda draw: Reconfigure(draw.randrange(len(CONFIGURATIONS)))),
     (1.5, _bad_disk),
-    (0.15, lambda draw: Wait(draw.choice((30_000.0, 200_000.0)))),
     (0.7, lambda draw: WallClock(draw.choice((-90.0, -5.0, 2.0, 30.0)))),
 )
 
@@ -209,11 +213,11 @@ class Planned:
 def steps(seed: int) -> Iterator[Planned]:
     """The endless story of a seed. It begins with time for the provider to start and something to do."""
     draw = stream("plan", seed)
-    weights = [weight for weight, _ in _MAKERS]
+    weights = [weight for weight, _ in _STEADY] + [weight * draw.choice(_MOODS) for weight, _ in _MOODY]
     opening: list[Step] = [Wait(float(draw.choice((1, 11)))), Increase(draw.choice(GROUPS), 2)]
     number = 0
     while True:
         number += 1
-        ((_, make),) = draw.choices(_MAKERS, weights)
+        ((_, make),) = draw.choices(_STEADY + _MOODY, weights)
         step = make(draw)
         yield Planned(number, opening.pop(0) if opening else step, draw.getrandbits(32))

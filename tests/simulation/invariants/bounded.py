@@ -110,6 +110,15 @@ def a_switched_off_machine_is_kept(stage: Stage) -> Iterator[str]:
             yield instance.name
 
 
+def a_system_disk_is_left(stage: Stage) -> Iterator[str]:
+    """The OS volume of a machine of ours costs money, and its machine is no more."""
+    for volume in stage.world.state.volumes.values():
+        machine = stage.world.state.instances.get(volume.last_instance_id or "")
+        is_loose = volume.is_os and volume.billed_from_ms is not None and volume.instance_id is None
+        if is_loose and machine is not None and not machine.foreign and machine.ended_ms is not None:
+            yield f"{volume.name} {volume.id}"
+
+
 def a_price_is_old(stage: Stage) -> Iterator[str]:
     """The cloud sells at another price than the books say."""
     for spec in (GPU, CPU):
@@ -132,6 +141,7 @@ FAIR: Mapping[Condition, timedelta] = {
     an_order_stays_unsettled: timedelta(minutes=8),
     a_dead_machine_is_listed: timedelta(minutes=6),
     the_books_show_another_status: timedelta(minutes=5),
+    a_system_disk_is_left: timedelta(minutes=30),
     a_price_is_old: timedelta(minutes=9),
     an_outage_is_over_and_still_in_the_books: timedelta(minutes=3),
 }

@@ -83,7 +83,7 @@ def deletions_name_the_system_disk_and_no_other(stage: Stage, deletions: Sequenc
         instance = stage.books.find_by_key(deletion.instance_id)
         known = instance.os_volume_id if instance is not None else None
         if deletion.instance_id in stage.books.cloud.surplus:
-            known = stage.cloud.known.os_volumes.get(deletion.instance_id)
+            known = stage.cloud.known.looked.get(deletion.instance_id)  # a listing may show it a moment later
         named = deletion.volume_ids or ()
         if known is not None and (named != (known,) or not deletion.permanent):
             yield f"{deletion.instance_id} is deleted with {named}, its OS volume is {known}"
