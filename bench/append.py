@@ -24,7 +24,7 @@ from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.offering import InstanceType
 from app.ledger.ledger import Ledger, open_ledger
 
-_CAUSE = Cause(actor="bench", correlation_id="bench")
+CAUSE = Cause(actor="bench", correlation_id="bench")
 _ROW = "x" * 400
 _TYPE = InstanceType(
     name="1H100.80S.30V",
@@ -45,11 +45,14 @@ _GROUP = NodeGroupSpec(
 )
 
 
-def prepared(path: Path) -> Ledger:
+def prepared(path: Path, max_size: int = 3) -> Ledger:
     """A ledger with one empty node group."""
     ledger = open_ledger(path, SystemClock(), "bench")
-    ledger.execute(ApplyConfiguration(specs=(_GROUP,), sha256="x", cluster_name="bench"), _CAUSE)
-    ledger.execute(RecordCatalogue(types=(_TYPE,)), _CAUSE)
+    ledger.execute(
+        ApplyConfiguration(specs=(_GROUP.model_copy(update={"max_size": max_size}),), sha256="x", cluster_name="bench"),
+        CAUSE,
+    )
+    ledger.execute(RecordCatalogue(types=(_TYPE,)), CAUSE)
     return ledger
 
 
@@ -59,9 +62,9 @@ def grow_and_shrink(ledger: Ledger) -> Callable[[], None]:
 
     def act() -> None:
         if ledger.books.target_size("gpu"):
-            ledger.execute(DecreaseTargetSize(node_group="gpu", delta=-1), _CAUSE)
+            ledger.execute(DecreaseTargetSize(node_group="gpu", delta=-1), CAUSE)
         else:
-            ledger.execute(IncreaseSize(node_group="gpu", delta=1, names=(f"gpu-{ids.suffix()}",)), _CAUSE)
+            ledger.execute(IncreaseSize(node_group="gpu", delta=1, names=(f"gpu-{ids.suffix()}",)), CAUSE)
 
     return act
 

@@ -1,14 +1,15 @@
 """The ledger: commands in, facts out, and the one place where the two meet.
 
 A reader takes `books`, an immutable value, and needs no lock. A writer calls `execute`, which answers only when the
-facts are durable.
+facts are durable. Writers that come while another one writes wait in line and are then served together, so that many at
+a time wait for the disk once.
 """
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import reduce
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from app.domain.envelope import (
 from app.domain.instance.state import Instance
 from app.errors import DeadlinePassed, StoreCorrupt, StoreError, StoreHeld, StoreUnavailable
 from app.ledger.event_store import Batch, EventStore
+from app.ledger.line import Entry, Line
 from app.store.log import Head
 from app.store.store import Store
 
@@ -37,13 +39,22 @@ KEEP_ENDED = timedelta(days=2)
 Listener = Callable[[Batch], None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """What an entry is going to record, and how it is going to end. Void if the commit fails."""
+
+    entry: Entry
+    recorded: Batch
+    refusal: Exception | None
+
+
 class Ledger:
     """The only road into the log."""
 
     def __init__(self, store: EventStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._lock = threading.Lock()
+        self._line = Line(clock)
         self._books = Books()
         self._doubt: Batch = ()
         self._stranger: str | None = None
@@ -101,67 +112,84 @@ class Ledger:
             StoreUnavailable: the commit failed and nothing has changed. Should the disk not even tell whether it
                 failed, the next command asks again before it decides.
         """
+        entry = Entry(command, cause, not_after)
         try:
-            with self._turn(not_after), self._noting_trouble():
-                self._settle_doubt()
-                decision, recorded = self._decide_and_record(command, cause, not_after)
+            self._line.serve(entry, self._carry_out)
         finally:
             self._announce()
-        if decision.refusal is not None:
-            raise decision.refusal
-        return recorded
+        if entry.error is not None:
+            raise entry.error
+        return entry.recorded
 
-    @contextmanager
-    def _turn(self, not_after: float | None) -> Iterator[None]:
-        """One command at a time. A caller with a deadline waits for its turn no longer than that."""
-        patience = -1.0
-        if not_after is not None:
-            patience = min(max(not_after - self._clock.monotonic(), 0.0), threading.TIMEOUT_MAX)
-        if not self._lock.acquire(timeout=patience):
-            raise DeadlinePassed("the caller's deadline passed while earlier commands were being written")
+    def _carry_out(self, entries: Sequence[Entry]) -> None:
+        """Have every entry done: decided one after the other, durable together, or failed for the same reason."""
         try:
-            yield
-        finally:
-            self._lock.release()
-
-    @contextmanager
-    def _noting_trouble(self) -> Iterator[None]:
-        try:
-            yield
+            self._settle_doubt()
+            self._carry_out_together(entries)
         except StoreError as error:
             self._trouble = error.message
-            raise
+            for entry in entries:
+                entry.fail(error)
 
-    def _decide_and_record(self, command: Command, cause: Cause, not_after: float | None) -> tuple[Decision, Batch]:
-        """Decide and record; and again if the log refused a second beginning of a story that is only out of memory."""
-        while True:
-            decision = decide(command, self._books, self._clock.now())
-            if not_after is not None and self._clock.monotonic() >= not_after:
-                raise DeadlinePassed("the caller's deadline had passed before anything was written")
+    def _carry_out_together(self, entries: Sequence[Entry]) -> None:
+        """Decide and record; one by one if together they cannot be.
+
+        And again if the log refused a second beginning of a story that is only out of memory.
+        """
+        plans, books = self._plan(entries)
+        recorded = tuple(item for plan in plans for item in plan.recorded)
+        try:
+            self._record(recorded, books)
+        except StoreUnavailable:
+            if len(entries) > 1 and not self._doubt:
+                for entry in entries:
+                    self._carry_out((entry,))
+                return
+            if not self._remembered(recorded):
+                raise
+            self._carry_out_together(entries)
+            return
+        for plan in plans:
+            plan.entry.succeed(plan.recorded, plan.refusal)
+
+    def _plan(self, entries: Sequence[Entry]) -> tuple[Sequence[_Plan], Books]:
+        """What each entry is going to record, each decided on the books as the ones before it leave them."""
+        books = self._books
+        at = max(self._clock.now(), self._store.head.recorded_at or self._clock.now())
+        plans: list[_Plan] = []
+        for entry in entries:
             try:
-                return decision, self._record(decision.events, cause)
-            except StoreUnavailable:
-                if not self._remembered(decision.events):
-                    raise
+                decision = self._decide(entry, books)
+                recorded = self._place(decision.events, entry.cause, books, at)
+                books = reduce(evolve, recorded, books)
+            except Exception as error:  # noqa: BLE001 - it is the caller's, who waits for it on another thread
+                plans.append(_Plan(entry=entry, recorded=(), refusal=error))
+            else:
+                plans.append(_Plan(entry=entry, recorded=recorded, refusal=decision.refusal))
+        return plans, books
 
-    def _remembered(self, events: Sequence[Event]) -> bool:
+    def _decide(self, entry: Entry, books: Books) -> Decision:
+        decision = decide(entry.command, books, self._clock.now())
+        if entry.not_after is not None and self._clock.monotonic() >= entry.not_after:
+            raise DeadlinePassed("the caller's deadline had passed before anything was written")
+        return decision
+
+    def _remembered(self, recorded: Batch) -> bool:
         """Bring back into the books what these events would begin anew; whether there was anything.
 
         Names are never used again, and a machine may come back long after its instance was forgotten.
         """
         if self._doubt:
             return False
-        named = {event.instance for event in events if isinstance(event, InstanceEvent)}
+        named = {item.event.instance for item in recorded if isinstance(item.event, InstanceEvent)}
         unknown = [name for name in named if name not in self._books.instances]
         forgotten = self._store.recall(unknown) if unknown else ()
         self._books = reduce(Books.with_instance, forgotten, self._books)
         return bool(forgotten)
 
-    def _record(self, events: Sequence[Event], cause: Cause) -> Batch:
-        if not events:
-            return ()
-        recorded = self._place(events, cause)
-        books = reduce(evolve, recorded, self._books)
+    def _record(self, recorded: Batch, books: Books) -> None:
+        if not recorded:
+            return
         self._doubt = recorded  # load-bearing: until the outcome is known, nothing else is decided
         try:
             self._store.append(recorded, books)
@@ -170,7 +198,6 @@ class Ledger:
                 raise
         else:
             self._publish(recorded, books)
-        return recorded
 
     def _is_in_the_log(self) -> bool:
         try:
@@ -219,17 +246,16 @@ class Ledger:
             finally:
                 self._is_announcing = False
 
-    def _place(self, events: Sequence[Event], cause: Cause) -> Sequence[Recorded[Event]]:
-        """Positions, versions and times; the log's time never goes back, whatever the clock does."""
-        at = max(self._clock.now(), self._store.head.recorded_at or self._clock.now())
+    def _place(self, events: Sequence[Event], cause: Cause, books: Books, at: datetime) -> Batch:
+        """Positions and versions behind those of the books; the log's time never goes back, whatever the clock does."""
         versions: dict[str, int] = {}
         recorded: list[Recorded[Event]] = []
         for offset, event in enumerate(events, start=1):
             stream = event.stream
-            versions[stream] = versions.get(stream, self._version_of(event)) + 1
+            versions[stream] = versions.get(stream, _version_of(event, books)) + 1
             recorded.append(
                 Recorded(
-                    position=self._books.position + offset,
+                    position=books.position + offset,
                     stream=stream,
                     version=versions[stream],
                     recorded_at=at,
@@ -237,19 +263,7 @@ class Ledger:
                     event=event,
                 )
             )
-        return recorded
-
-    def _version_of(self, event: Event) -> int:
-        books = self._books
-        if isinstance(event, InstanceEvent):
-            instance = books.instances.get(event.instance)
-            return instance.version if instance else 0
-        if isinstance(event, NodeGroupEvent):
-            group = books.groups.get(event.node_group)
-            return group.version if group else 0
-        if isinstance(event, ClusterEvent):
-            return books.cluster.version
-        return books.cloud.version if isinstance(event, CloudEvent) else books.installation.version
+        return tuple(recorded)
 
     def find_ended(self, key: str) -> Instance | None:
         """An instance that ended long ago, by name or instance id.
@@ -261,7 +275,7 @@ class Ledger:
 
     def forget_ended(self) -> int:
         """Drop instances from memory that ended long enough ago; the store still knows them. How many were dropped."""
-        with self._lock:
+        with self._line.alone():
             before = self._clock.now() - KEEP_ENDED
             old = [
                 instance.name
@@ -277,7 +291,7 @@ class Ledger:
         Raises:
             StoreUnavailable: it did not work; nothing is lost.
         """
-        with self._lock:
+        with self._line.alone():
             self._store.checkpoint()
 
     def probe(self) -> None:
@@ -288,17 +302,33 @@ class Ledger:
             StoreUnavailable: it still cannot.
         """
         try:
-            with self._lock, self._noting_trouble():
+            with self._line.alone():
                 self._settle_doubt()
                 self._store.probe()
                 self._trouble = None
+        except StoreError as error:
+            self._trouble = error.message
+            raise
         finally:
             self._announce()
 
     def close(self) -> None:
         """Wait for the command under way, then close the store; later commands fail with StoreUnavailable."""
-        with self._lock:
+        with self._line.alone():
             self._store.close()
+
+
+def _version_of(event: Event, books: Books) -> int:
+    """How far the event's stream has come."""
+    if isinstance(event, InstanceEvent):
+        instance = books.instances.get(event.instance)
+        return instance.version if instance else 0
+    if isinstance(event, NodeGroupEvent):
+        group = books.groups.get(event.node_group)
+        return group.version if group else 0
+    if isinstance(event, ClusterEvent):
+        return books.cluster.version
+    return books.cloud.version if isinstance(event, CloudEvent) else books.installation.version
 
 
 def open_ledger(path: Path, clock: Clock, holder: str, trusted_networks: frozenset[str] = frozenset()) -> Ledger:

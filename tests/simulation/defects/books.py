@@ -1,7 +1,6 @@
 """Defects in the books, the log, the clock's work and the answers."""
 
 from dataclasses import replace
-from functools import reduce
 from typing import Any
 
 from app.domain import deadlines
@@ -48,14 +47,10 @@ def _half_increase(command: IncreaseSize, books: Books) -> Decision:
     return decision if len(wishes) < 2 else replace(decision, events=decision.events[:-1])
 
 
-def _publish_first(self: Ledger, events: Any, cause: Cause) -> Any:
-    if not events:
-        return ()
-    recorded = self._place(events, cause)
-    books = reduce(evolve, recorded, self._books)
-    self._publish(recorded, books)
-    self._store.append(recorded, books)
-    return recorded
+def _publish_first(self: Ledger, recorded: Any, books: Books) -> None:
+    if recorded:
+        self._publish(recorded, books)
+        self._store.append(recorded, books)
 
 
 def _swallow_errors(self: Ledger, command: Command, cause: Cause, not_after: float | None = None) -> Any:
@@ -70,9 +65,9 @@ def _forget_doubt(self: Ledger) -> bool:
     return False
 
 
-def _place_by_the_clock(self: Ledger, events: Any, cause: Cause) -> Any:
-    now = self._clock.now()
-    return tuple(replace(item, recorded_at=now) for item in _place(self, events, cause))
+def _place_by_the_clock(self: Ledger, events: Any, cause: Cause, books: Books, at: Any) -> Any:
+    del at
+    return _place(self, events, cause, books, self._clock.now())
 
 
 def _unchained(recorded: Any, head_hash: str) -> Any:
