@@ -26,7 +26,6 @@ from app.domain.instance.events import CreateFailed
 from app.domain.nodegroup.commands import ApplyConfiguration
 from app.domain.service import StartService
 from app.errors import ConfigurationError, Problem
-from app.gauges import sources_of
 from app.kube.jobs.bench import Bench as KubeBench
 from app.kube.jobs.clean_up import CleanUp
 from app.kube.jobs.cluster import TendCluster
@@ -50,10 +49,8 @@ from app.rpc.tls import TlsFiles
 from app.simulator.config import SimulatorConfig
 from app.simulator.http import Simulator
 from app.store.sqlite import sqlite_version
-from app.web.book_metrics import book_metrics
-from app.web.pages import build_pages
-from app.web.process_metrics import process_metrics
 from app.web.server import WebServer
+from app.website import Subjects, build_website
 
 DISTRIBUTION = "verda-cloud-provider"
 SIMULATOR_CLIENT = "simulator"
@@ -279,19 +276,20 @@ class App:
             self.scheduler.wake(Reload.name)
 
     def _build_web(self) -> WebServer:
-        self.metrics.build.info(
-            {"version": version(DISTRIBUTION), "sqlite": sqlite_version(), "backend": self._cloud.backend}
-        )
-        self.metrics.started.set(self._clock.now().timestamp())
-        self.metrics.collect_with(lambda: book_metrics(self.ledger, self._clock.now(), self._optional_reasons()))
-        sources = sources_of(self._config, self._cloud)
-        self.metrics.collect_with(lambda: process_metrics(sources))
         if self.reload is not None:
             self.metrics.collect_with(self.reload.metrics)
-        pages = build_pages(
-            self.ledger, self.metrics.registry, self.scheduler.is_alive, optional=self._optional_reasons
+        return build_website(
+            Subjects(
+                config=self._config,
+                ledger=self.ledger,
+                cloud=self._cloud,
+                clock=self._clock,
+                metrics=self.metrics,
+                version=version(DISTRIBUTION),
+                is_alive=self.scheduler.is_alive,
+                optional=self._optional_reasons,
+            )
         )
-        return WebServer(pages, self._config.http.listen.host, self._config.http.listen.port)
 
     def _optional_reasons(self) -> Sequence[Reason]:
         return (*self._troubles.reasons(), *(() if self.reload is None else self.reload.reasons()))

@@ -11,7 +11,7 @@ from app.web.process_metrics import PROCESS_METRICS
 _HEAD = """\
 # Metrics
 
-Prometheus reads them at `/metrics/` of the HTTP port.
+Prometheus reads them at `/metrics` of the HTTP port.
 This page is made from the code: `python -m app.cli.metrics_page > docs/metrics.md`.
 
 A histogram has the series `_bucket`, `_sum` and `_count`.

@@ -10,7 +10,6 @@ from app.config.draft import Draft, Path, Value
 _SCRIPT = "put the script into Verda's project and give its id as startup_script_id"
 
 NOT_YET: Mapping[str, str] = {
-    "http.token_file": "keep http.listen on 127.0.0.1, or where only people you trust can reach it",
     "backup": "no copies are made yet; use .backup of sqlite3 -readonly",
     "startup_script_server.listen": _SCRIPT,
     "startup_script_server.url": _SCRIPT,

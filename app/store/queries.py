@@ -128,6 +128,28 @@ def waste(connection: Connection) -> Rows:
     return _rows(connection, text("SELECT * FROM v_waste ORDER BY since, instance"), {})
 
 
+def size_changes(connection: Connection, since: str) -> Rows:
+    """Changes of target sizes since a time, oldest first."""
+    query = text(
+        """
+        SELECT recorded_at, node_group, target_size, change FROM v_target_size_history
+        WHERE recorded_at >= :since ORDER BY position
+        """
+    )
+    return _rows(connection, query, {"since": since})
+
+
+def daily_costs(connection: Connection, since: str) -> Rows:
+    """What each group's machines cost on each day from one on."""
+    query = text(
+        """
+        SELECT day, node_group, printf('%.6f', sum(cost)) AS cost, currency FROM v_costs_daily
+        WHERE day >= :since GROUP BY day, node_group, currency ORDER BY day, node_group
+        """
+    )
+    return _rows(connection, query, {"since": since})
+
+
 def exported(connection: Connection, what: str) -> Iterator[dict[str, Any]]:
     """All rows of one of `EXPORTED`, the log with its hashes."""
     source = what if what == "events" else f"v_{what}"

@@ -4,7 +4,7 @@ import socket
 import threading
 
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from app.errors import ProviderError
 
@@ -23,7 +23,7 @@ class WebServer:
         WebError: the address is taken or not ours.
     """
 
-    def __init__(self, pages: Starlette, host: str, port: int) -> None:
+    def __init__(self, pages: ASGIApp, host: str, port: int) -> None:
         try:
             self._socket = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
         except OSError as error:

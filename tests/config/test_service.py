@@ -130,7 +130,6 @@ def test_flags_on_a_section_that_is_none(desk: Desk) -> None:
 
 
 NOT_YET_SAMPLES = {
-    "http.token_file": "http: {token_file: a}\n",
     "backup": "backup: {every: 2h}\n",
     "startup_script_server.listen": "startup_script_server: {listen: '127.0.0.1:1'}\n",
     "startup_script_server.url": "startup_script_server: {url: 'http://a'}\n",

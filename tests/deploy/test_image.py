@@ -143,6 +143,9 @@ def test_the_wheel_brings_its_migrations_and_templates(installed: Path) -> None:
     assert migrations == package.parent / "migrations"
     wanted = {path.name for path in (ROOT / "migrations" / "versions").glob("*.py")}
     assert {path.name for path in (migrations / "versions").glob("*.py")} == wanted
+    for folder in ("templates", "static"):
+        wanted = {path.name for path in (ROOT / "app" / "web" / folder).iterdir()}
+        assert {path.name for path in (package.parent / "web" / folder).iterdir()} == wanted
 
 
 class Confinement:

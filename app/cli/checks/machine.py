@@ -15,9 +15,9 @@ from app.cli.checks.finding import Finding, fine, unknown, warning, wrong
 from app.config.model import Config
 from app.config.values import Address
 from app.domain.words import span
-from app.gauges import certificate_files
 from app.store.mounts import network_filesystem
 from app.store.sqlite import FIXED_SQLITE, driver, sqlite_version
+from app.website import certificate_files
 
 _SOON = timedelta(days=21)
 _LITTLE_SPACE = 500_000_000
