@@ -1,12 +1,12 @@
 # Targets a person needs: run, run-verda, demo, test, lint, proto, lock; for proofs at full length, conformance, crowd
-# and mutants. Everything lives in .venv and var/.
+# and mutants bench. Everything lives in .venv and var/.
 SHELL := /bin/bash
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run run-verda demo test conformance compatibility crowd mutants lint format proto proto-check lock clean setup
+.PHONY: run run-verda demo test conformance compatibility crowd mutants bench lint format proto proto-check lock clean setup
 
 setup: $(STAMP)
 
@@ -44,6 +44,10 @@ compatibility: $(STAMP)
 # Fifty clients of all generations at one group for half a minute.
 crowd: $(STAMP)
 	@$(BIN)/python -m tests.conformance.crowd
+
+# Every figure of performance as a ratio to something measured in the same run; most of an hour.
+bench: $(STAMP)
+	@$(BIN)/python -m bench
 
 # docs/conformance-mutants.md: does the conformance suite notice when a rule is broken? Most of an hour.
 mutants: $(STAMP)

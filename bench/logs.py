@@ -1,16 +1,11 @@
-"""How long opening a database takes, with ten events and with two hundred thousand: `python -m bench.startup`.
+"""What the length of the log costs. The databases have the same living instances, so that only the log differs."""
 
-The two databases have the same living instances, so that only the length of the log differs. They are opened in turn,
-one after the other, and the medians are compared, for each way in which the last writer may have ended.
-"""
-
-import argparse
+import json
 import os
-import statistics
-import sys
+import sqlite3
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from itertools import count, islice
@@ -32,7 +27,10 @@ from app.domain.instance.events import (
 )
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.offering import Contract
+from app.store.rebuild import rebuild
 from app.store.store import Store
+from bench.figures import Figure, Sense, seconds, slower
+from bench.scale import Scale
 
 _BEGIN = datetime(2026, 1, 5, tzinfo=UTC)
 _CAUSE = Cause(actor="bench", correlation_id="bench")
@@ -129,41 +127,47 @@ def seconds_to_open(path: Path, end: str) -> float:
     path.with_name(path.name + ".lock").write_text(f"bench\n{note}\n", encoding="utf-8")
     path.with_name(path.name + "-wal").touch()
     store = Store(path)
-    began = time.perf_counter()
-    store.open("bench", datetime.max.replace(tzinfo=UTC))
-    took = time.perf_counter() - began
+    took = seconds(lambda: store.open("bench", datetime.max.replace(tzinfo=UTC)))
     store.close()
     return took
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Fill two databases, open them in turn, print medians and ratios."""
-    parser = argparse.ArgumentParser(description="How the time to open grows with the log.")
-    parser.add_argument("--short", type=int, default=10, help="events in the short log")
-    parser.add_argument("--long", type=int, default=200_000, help="events in the long log")
-    parser.add_argument("--rounds", type=int, default=15, help="how often each is opened")
-    options = parser.parse_args(arguments)
+def figures(scale: Scale) -> Iterator[Figure]:
+    """Opening a long log beside a short one, folding it anew beside parsing it, and what it takes on disk."""
     with tempfile.TemporaryDirectory() as directory:
         short, long = Path(directory, "short.db"), Path(directory, "long.db")
-        fill(short, options.short)
-        began = time.perf_counter()
-        fill(long, options.long)
-        megabytes = long.stat().st_size / 1e6
-        _say(f"filled {options.long} events, {megabytes:.0f} MB, in {time.perf_counter() - began:.1f} s")
+        fill(short, scale.short_log)
+        fill(long, scale.long_log)
         os.sync()  # the filling is not to be waited for while the opening is measured
-        for end in ENDS:
-            pairs = [(seconds_to_open(short, end), seconds_to_open(long, end)) for _ in range(options.rounds)]
-            quick, slow = (statistics.median(times) * 1000 for times in zip(*pairs, strict=True))
-            _say(
-                f"after {end}: {options.short} events {quick:.1f} ms, {options.long} events {slow:.1f} ms, "
-                f"ratio {slow / quick:.2f}"
-            )
+        for end in ("a clean end", "a kill"):
+            pairs = [(seconds_to_open(long, end), seconds_to_open(short, end)) for _ in range(scale.few)]
+            yield slower(f"opening {scale.long_log:,} events after {end}", f"{scale.short_log:,} events", 1.2, pairs)
+        yield _size(long)
+        pairs = [(seconds(lambda: rebuild(long, "bench")), seconds(lambda: _parse_all(long))) for _ in range(2)]
+        yield slower(f"folding {scale.long_log:,} events anew", "json.loads of their data", 5.0, pairs)
 
 
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+def _parse_all(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        for (data,) in connection.execute("SELECT data FROM events ORDER BY position"):
+            json.loads(data)
 
 
-if __name__ == "__main__":
-    main(sys.argv[1:])
+def _size(path: Path) -> Figure:
+    """Bytes of the database over bytes of the events' JSON; both in MB."""
+    with closing(sqlite3.connect(path)) as connection:
+        ((text,),) = connection.execute("SELECT sum(length(CAST(data AS BLOB))) FROM events")
+    ours = path.stat().st_size
+    return Figure(
+        name="the database file",
+        reference="the events' JSON",
+        sense=Sense.AT_MOST,
+        goal=3.0,
+        ratio=ours / text,
+        low=ours / text,
+        high=ours / text,
+        ours=ours / 1e6,
+        reference_value=text / 1e6,
+        unit="MB",
+        rounds=1,
+    )

@@ -1,0 +1,18 @@
+"""How much is done: all of it, or a little to see that it works."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """`rounds` of what takes milliseconds, `few` of what takes longer; lengths of logs and fleets."""
+
+    rounds: int = 2000
+    few: int = 15
+    short_log: int = 1_000
+    long_log: int = 1_000_000
+    fleet: int = 5_000
+
+
+FULL = Scale()
+QUICK = Scale(rounds=100, few=3, short_log=100, long_log=5_000, fleet=200)
