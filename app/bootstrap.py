@@ -22,13 +22,14 @@ from app.config.load import LoadedConfig
 from app.config.model import Config
 from app.config.specs import to_specs
 from app.domain.envelope import Cause, Event, Recorded
-from app.domain.instance.events import CreateFailed
+from app.domain.instance.events import CreateFailed, NodeJoined, NodeRegistered
 from app.domain.nodegroup.commands import ApplyConfiguration
 from app.domain.service import StartService
 from app.errors import ConfigurationError, Problem
 from app.kube.jobs.bench import Bench as KubeBench
 from app.kube.jobs.clean_up import CleanUp
 from app.kube.jobs.cluster import TendCluster
+from app.kube.jobs.join import Join, RepairProviderIds
 from app.kube.lightkube import LightkubeCluster, read_kubeconfig
 from app.kube.troubles import Troubles
 from app.ledger.ledger import Ledger, open_ledger
@@ -263,7 +264,13 @@ class App:
         clean_up = CleanUp(
             bench=bench, grace=settings.after_not_ready, most=settings.max_per_sweep, dry_run=settings.dry_run
         )
-        tend = TendCluster(bench=bench, works=(clean_up,), troubles=self._troubles)
+        repairs = self._config.kubernetes.repair_provider_id
+        works = (
+            Join(bench=bench, repairs=repairs),
+            *((RepairProviderIds(bench=bench),) if repairs else ()),
+            clean_up,
+        )
+        tend = TendCluster(bench=bench, works=works, troubles=self._troubles)
         return (Scheduled(job=tend, every=self._config.intervals.observe),)
 
     def _reload_jobs(self) -> Sequence[Scheduled]:
@@ -299,6 +306,8 @@ class App:
             self.metrics.events.labels(item.event.type).inc()
             if isinstance(item.event, CreateFailed):
                 self.metrics.creation_failures.labels(item.event.node_group, item.event.code).inc()
+            if isinstance(item.event, NodeRegistered | NodeJoined):
+                self.metrics.observe_joining(item.event.node_group, item.event.type, item.event.waited_s)
         self.rpc.update_health()
         self.scheduler.on_recorded(recorded)
 

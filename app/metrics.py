@@ -13,6 +13,7 @@ OK = "ok"
 """The outcome of a job's run or a call that went well."""
 
 _FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
+_BOOT = (15, 30, 60, 90, 120, 180, 240, 300, 420, 600, 900, 1800, 3600)
 _SLOW = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
@@ -62,6 +63,13 @@ class Metrics:
         self.job_duration = self._histogram("job_duration_seconds", "Duration of job runs.", _SLOW, "job")
         self.api_calls = self._counter("api_calls", "Calls to the cloud, by outcome.", "operation", "outcome")
         self.api_duration = self._histogram("api_duration_seconds", "Duration of calls.", _SLOW, "operation")
+        self.joining = self._histogram(
+            "node_joining_seconds",
+            "Time from a machine seen running to its node registered, and to its node ready.",
+            _BOOT,
+            "node_group",
+            "step",
+        )
         self.events = self._counter("events", "Events appended to the log.", "type")
         self.creation_failures = self._counter(
             "creation_failures", "Instances that could not be had, by reason.", "node_group", "code"
@@ -104,6 +112,11 @@ class Metrics:
         self.job_duration.labels(job).observe(seconds)
         if outcome == OK:
             self.job_success.labels(job).set(at.timestamp())
+
+    def observe_joining(self, node_group: str, event_type: str, seconds: float) -> None:
+        """Count a machine that has become a node (`registered`) or a ready one (`ready`)."""
+        step = "ready" if event_type.endswith("joined") else "registered"
+        self.joining.labels(node_group, step).observe(seconds)
 
     def observe_api(self, operation: str, outcome: str, seconds: float, at: datetime) -> None:
         """Count a call to the cloud that ended at this time."""

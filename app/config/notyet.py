@@ -16,7 +16,6 @@ NOT_YET: Mapping[str, str] = {
     "orphans": "machines of ours that the books do not know are adopted (orphans: adopt)",
     "orphan_grace": "machines of ours that the books do not know are adopted at once",
     "node_groups.*.replace_lost": "the autoscaler replaces lost nodes from its pending pods",
-    "node_groups.*.never_joined_breaker": "the autoscaler deletes machines that never join",
     "node_groups.*.kind": "only machines at Verda (kind: verda) are served",
     "node_groups.*.startup_script": _SCRIPT,
     "node_groups.*.startup_script_file": _SCRIPT,

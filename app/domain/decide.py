@@ -7,13 +7,14 @@ from app.domain import cloud, deadlines, observation, service
 from app.domain.books import Books
 from app.domain.cluster import commands as cluster_commands
 from app.domain.cluster import decide as cluster_decide
+from app.domain.cluster import joins
 from app.domain.envelope import Decision
 from app.domain.instance import commands as instance_commands
 from app.domain.instance import decide as instance_decide
 from app.domain.instance import ladder
 from app.domain.nodegroup import commands as group_commands
 from app.domain.nodegroup import decide as group_decide
-from app.domain.nodegroup import operate
+from app.domain.nodegroup import joining, operate
 
 NodeGroupCommand = (
     group_commands.ApplyConfiguration
@@ -23,6 +24,7 @@ NodeGroupCommand = (
     | group_commands.PauseNodeGroup
     | group_commands.ResumeNodeGroup
     | group_commands.DrainNodeGroup
+    | group_commands.RecordJoined
 )
 InstanceCommand = (
     instance_commands.AttemptCreate
@@ -44,7 +46,11 @@ CloudCommand = (
     | cloud.RecordBalance
 )
 ClusterCommand = (
-    cluster_commands.AttemptNodeRemoval | cluster_commands.RecordNodeRemoved | cluster_commands.AbandonNodeRemoval
+    cluster_commands.AttemptNodeRemoval
+    | cluster_commands.RecordNodeRemoved
+    | cluster_commands.AbandonNodeRemoval
+    | joins.ObserveNodes
+    | joins.AttemptProviderIdRepair
 )
 Command = (
     NodeGroupCommand
@@ -66,13 +72,13 @@ def decide(command: Command, books: Books, now: datetime) -> Decision:
         ProviderError: what the command's decider raises; then nothing happens at all.
     """
     if isinstance(command, NodeGroupCommand):
-        return _decide_group(command, books)
+        return _decide_group(command, books, now)
     if isinstance(command, InstanceCommand):
         return _decide_instance(command, books, now)
     if isinstance(command, CloudCommand):
         return _decide_cloud(command, books)
     if isinstance(command, ClusterCommand):
-        return _decide_cluster(command, books)
+        return _decide_cluster(command, books, now)
     match command:
         case observation.ObserveMachines():
             return observation.observe_machines(command, books, now)
@@ -88,22 +94,24 @@ def decide(command: Command, books: Books, now: datetime) -> Decision:
             assert_never(command)
 
 
-def _decide_group(command: NodeGroupCommand, books: Books) -> Decision:
+def _decide_group(command: NodeGroupCommand, books: Books, now: datetime) -> Decision:
     match command:
         case group_commands.ApplyConfiguration():
             return group_decide.apply_configuration(command, books)
         case group_commands.IncreaseSize():
-            return group_decide.increase_size(command, books)
+            return joining.held_back(command, books, now) or group_decide.increase_size(command, books)
         case group_commands.DecreaseTargetSize():
             return group_decide.decrease_target_size(command, books)
         case group_commands.DeleteNodes():
-            return group_decide.delete_nodes(command, books)
+            return joining.with_failures(command, group_decide.delete_nodes(command, books), books, now)
         case group_commands.PauseNodeGroup():
             return operate.pause(command, books)
         case group_commands.ResumeNodeGroup():
             return operate.resume(command, books)
         case group_commands.DrainNodeGroup():
             return operate.drain(command, books)
+        case group_commands.RecordJoined():
+            return joining.record_joined(command, books)
         case _:
             assert_never(command)
 
@@ -150,7 +158,7 @@ def _decide_cloud(command: CloudCommand, books: Books) -> Decision:
             assert_never(command)
 
 
-def _decide_cluster(command: ClusterCommand, books: Books) -> Decision:
+def _decide_cluster(command: ClusterCommand, books: Books, now: datetime) -> Decision:
     match command:
         case cluster_commands.AttemptNodeRemoval():
             return cluster_decide.attempt_node_removal(command, books)
@@ -158,5 +166,9 @@ def _decide_cluster(command: ClusterCommand, books: Books) -> Decision:
             return cluster_decide.record_node_removed(command, books)
         case cluster_commands.AbandonNodeRemoval():
             return cluster_decide.abandon_node_removal(command, books)
+        case joins.ObserveNodes():
+            return joins.observe_nodes(command, books, now)
+        case joins.AttemptProviderIdRepair():
+            return joins.attempt_provider_id_repair(command, books)
         case _:
             assert_never(command)

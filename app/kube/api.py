@@ -1,7 +1,7 @@
 """Exchanges with a Kubernetes API server: bounded in time and size, every failure translated."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -62,10 +62,20 @@ class Api:
         """Delete an object; None if there is none."""
         return self._call("DELETE", path, body=options)
 
+    def patch(self, path: str, operations: Sequence[Json]) -> Json | None:
+        """Change an object by a JSON patch, all or nothing; None if there is none."""
+        return self._call("PATCH", path, body=operations, kind="application/json-patch+json")
+
     def _call(
-        self, method: str, path: str, *, params: Mapping[str, str] | None = None, body: Json | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Json | Sequence[Json] | None = None,
+        kind: str = "application/json",
     ) -> Json | None:
-        headers = {"Content-Type": "application/json"} if body is not None else {}
+        headers = {"Content-Type": kind} if body is not None else {}
         content = json.dumps(body).encode() if body is not None else None
         request = self._client.build_request(method, path, params=params, content=content, headers=headers)
         with self._translating(method, path):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from app.domain.cluster.node import Node
 from app.errors import ClusterConflict, ClusterError
+from app.kube.port import NodeChanges
 
 
 class FakeCluster:
@@ -59,6 +60,24 @@ class FakeCluster:
                 raise ClusterConflict(f"node {node.name} has changed since it was read")
             del self._nodes[node.name]
             self.deleted.append(node.name)
+
+    def change_node(self, node: Node, changes: NodeChanges) -> None:
+        """Change it if it is still the one that was read; a provider id that is set stays for ever."""
+        self._may("change_node")
+        with self._lock:
+            known = self._nodes.get(node.name)
+            if known is None or (known.uid, known.resource_version) != (node.uid, node.resource_version):
+                raise ClusterConflict(f"node {node.name} has changed since it was read")
+            if changes.provider_id is not None and known.provider_id not in {"", changes.provider_id}:
+                raise ClusterConflict(f"the provider id of {node.name} may not be changed")
+            self._version += 1
+            self._nodes[node.name] = replace(
+                known,
+                resource_version=str(self._version),
+                provider_id=changes.provider_id or known.provider_id,
+                labels={**known.labels, **changes.labels},
+                taints=tuple(taint for taint in known.taints if taint not in changes.without_taints),
+            )
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -17,8 +17,9 @@ from lightkube.core.exceptions import ConfigError
 
 from app.clock import Clock
 from app.domain.cluster.node import Node
-from app.errors import ConfigurationError, Problem
-from app.kube.api import Api, Limits
+from app.errors import ClusterConflict, ConfigurationError, Problem
+from app.kube.api import Api, Json, Limits
+from app.kube.port import NodeChanges
 from app.kube.watch import NODES, NodeWatch
 from app.kube.wire import read_node
 
@@ -55,10 +56,37 @@ class LightkubeCluster:
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": preconditions}
         self._api.delete(_path(node.name), options)
 
+    def change_node(self, node: Node, changes: NodeChanges) -> None:
+        """One JSON patch that first tests that this is the node that was read, unchanged."""
+        if self._api.patch(_path(node.name), _operations(node, changes)) is None:
+            raise ClusterConflict(f"node {node.name} is gone")
+
     def close(self) -> None:
         """Stop following, close the connections."""
         self.watch.stop()
         self._api.close()
+
+
+def _operations(node: Node, changes: NodeChanges) -> Sequence[Json]:
+    operations: list[Json] = [
+        {"op": "test", "path": "/metadata/uid", "value": node.uid},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": node.resource_version},
+    ]
+    if changes.provider_id is not None:
+        operations.append({"op": "add", "path": "/spec/providerID", "value": changes.provider_id})
+    if changes.labels and not node.labels:
+        operations.append({"op": "add", "path": "/metadata/labels", "value": {}})
+    for key, value in changes.labels.items():
+        operations.append({"op": "add", "path": f"/metadata/labels/{_escaped(key)}", "value": value})
+    unwanted = [index for index, taint in enumerate(node.taints) if taint in changes.without_taints]
+    # From the end, so that the places of those before stay right.
+    operations.extend({"op": "remove", "path": f"/spec/taints/{index}"} for index in reversed(unwanted))
+    return operations
+
+
+def _escaped(key: str) -> str:
+    """RFC 6901."""
+    return key.replace("~", "~0").replace("/", "~1")
 
 
 def _path(name: str) -> str:

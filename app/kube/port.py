@@ -4,10 +4,20 @@ Every method may raise exactly the `ClusterError` subclasses of `app.errors`. No
 adapter's own limit. All methods may be called from several threads at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from app.domain.cluster.node import Node
+from app.domain.cluster.node import Node, NodeTaint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeChanges:
+    """What to change about a node. `provider_id` None leaves it alone; taints are removed by key and effect."""
+
+    provider_id: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    without_taints: tuple[NodeTaint, ...] = ()
 
 
 class Cluster(Protocol):
@@ -26,6 +36,14 @@ class Cluster(Protocol):
 
         Raises:
             ClusterConflict: it has changed since it was read, or another node has its name now.
+        """
+        ...
+
+    def change_node(self, node: Node, changes: NodeChanges) -> None:
+        """Change exactly this state of this node.
+
+        Raises:
+            ClusterConflict: it has changed since it was read, or does not allow that, or is gone.
         """
         ...
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from app.domain.books import Books
+from app.domain.instance.events import FailureCode
+from app.domain.nodegroup.joining import words
 from app.ledger.ledger import Ledger
 
 
@@ -65,4 +67,7 @@ def remarks(books: Books) -> tuple[Reason, ...]:
         elif not group.retired and kind in books.cloud.withdrawn:
             message = f"node group {group.name}: instance type {kind} has left the catalogue, orders may be refused"
             reasons.append(Reason(code="withdrawn-instance-type", message=message))
+        if group.joining.is_open:
+            message = f"node group {group.name}: {words(group)}; of the last one: {group.joining.message}"
+            reasons.append(Reason(code=FailureCode.NEVER_JOINED, message=message))
     return tuple(reasons)

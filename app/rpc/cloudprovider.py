@@ -7,8 +7,9 @@ from app.domain.books import Books
 from app.domain.ids import instance_name
 from app.domain.instance.commands import LearnProviderId
 from app.domain.instance.state import Instance
-from app.domain.nodegroup.commands import DecreaseTargetSize, DeleteNodes, IncreaseSize
+from app.domain.nodegroup.commands import DecreaseTargetSize, DeleteNodes, IncreaseSize, RecordJoined
 from app.domain.nodegroup.decide import served_group
+from app.domain.nodegroup.joining import success
 from app.errors import InvalidRequest
 from app.ledger.ledger import Ledger
 from app.log import get_logger
@@ -22,7 +23,8 @@ from app.rpc.prices import price_of_node, price_of_pod
 from app.rpc.spellings import Spellings
 
 _FAKE_NODE = "k8s.io/cluster-autoscaler/fake-node-reason"
-"""The autoscaler marks its stand-ins for machines that never registered with this annotation."""
+"""The autoscaler marks its stand-ins for machines without a node with this annotation, and says why they have none."""
+_NEVER_REGISTERED = "unregistered"
 
 _log = get_logger()
 
@@ -67,11 +69,13 @@ class CloudProvider(CloudProviderServicer):
 
     def _learn(self, node: pb.ExternalGrpcNode, instance: Instance) -> None:
         """A real node shows how Kubernetes spells the provider id; it is written down without waiting for the disk."""
-        is_news = node.providerID not in {"", instance.provider_id} and not instance.provider_id_learned
-        if not is_news or _FAKE_NODE in node.annotations or node.providerID.endswith("://"):
+        if _FAKE_NODE in node.annotations or node.providerID.endswith("://"):
             return
-        command = LearnProviderId(instance=instance.name, provider_id=node.providerID)
-        self._spellings.learn(command, current_call().cause)
+        if node.providerID not in {"", instance.provider_id} and not instance.provider_id_learned:
+            command = LearnProviderId(instance=instance.name, provider_id=node.providerID)
+            self._spellings.learn(command, current_call().cause)
+        elif node.providerID and success(instance, self._books.groups[instance.node_group]):
+            self._spellings.learn(RecordJoined(instance=instance.name), current_call().cause)
 
     def NodeGroupTargetSize(
         self, request: pb.NodeGroupTargetSizeRequest, context: grpc.ServicerContext
@@ -126,6 +130,11 @@ class CloudProvider(CloudProviderServicer):
             node_group=request.id,
             instances=tuple(instance.name for instance in found),
             ended=frozenset(instance.name for instance in found if instance.state.is_ended),
+            unregistered=frozenset(
+                instance.name
+                for node, instance in zip(request.nodes, found, strict=True)
+                if node.annotations.get(_FAKE_NODE) == _NEVER_REGISTERED
+            ),
         )
         self._ledger.execute(command, call.cause, call.not_after)
         return pb.NodeGroupDeleteNodesResponse()

@@ -1,10 +1,11 @@
-"""How Kubernetes spells provider ids, written down beside the answering of RPCs."""
+"""What the autoscaler's real nodes show, written down beside the answering of RPCs."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from app.domain.envelope import Cause
 from app.domain.instance.commands import LearnProviderId
+from app.domain.nodegroup.commands import RecordJoined
 from app.errors import ProviderError
 from app.ledger.ledger import Ledger
 from app.log import INSTANCE, get_logger
@@ -24,21 +25,21 @@ class Spellings:
         self._lock = threading.Lock()
         self._waiting: set[str] = set()
 
-    def learn(self, command: LearnProviderId, cause: Cause) -> None:
-        """Have a spelling written down; returns at once."""
+    def learn(self, command: LearnProviderId | RecordJoined, cause: Cause) -> None:
+        """Have it written down; returns at once."""
         with self._lock:
             if command.instance in self._waiting:
                 return
             self._waiting.add(command.instance)
         self._pool.submit(self._write, command, cause)
 
-    def _write(self, command: LearnProviderId, cause: Cause) -> None:
+    def _write(self, command: LearnProviderId | RecordJoined, cause: Cause) -> None:
         try:
             self._ledger.execute(command, cause)
         except ProviderError as error:
-            _log.debug("spelling not written down", **{INSTANCE: command.instance}, error=error.message)
+            _log.debug("what a node showed is not written down", **{INSTANCE: command.instance}, error=error.message)
         except Exception:  # noqa: BLE001 - the edge of a pool thread: it must be seen
-            _log.exception("spelling not written down", **{INSTANCE: command.instance})
+            _log.exception("what a node showed is not written down", **{INSTANCE: command.instance})
         finally:
             with self._lock:
                 self._waiting.discard(command.instance)

@@ -31,7 +31,7 @@ from app.domain.cluster.state import ClusterView, Removal
 from app.domain.envelope import Event, InstanceEvent, NodeGroupEvent, Recorded
 from app.domain.instance.state import Instance
 from app.domain.nodegroup.spec import NodeGroupSpec
-from app.domain.nodegroup.state import NodeGroup, Rest
+from app.domain.nodegroup.state import Joining, NodeGroup, Rest
 from app.domain.offering import InstanceType, Offering
 from app.domain.service import AnyServiceEvent, Installation
 from app.store import schema
@@ -59,6 +59,7 @@ _JSON_COLUMNS: Mapping[str, TypeAdapter[Any]] = {
     "volume_ids": _TEXTS,
     "supported_images": _TEXTS,
     "claimed": _TEXTS,
+    "joining": TypeAdapter(Joining),
 }
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 _ONLY = "only"

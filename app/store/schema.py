@@ -15,7 +15,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_REVISION = "0006"
+SCHEMA_REVISION = "0007"
 """The newest migration; the same as Alembic's head."""
 
 metadata = MetaData(
@@ -84,6 +84,7 @@ node_groups = Table(
     _maybe_text("paused_at"),
     _maybe_text("paused_by"),
     _maybe_text("pause_reason"),
+    Column("joining", Text, nullable=False, server_default="{}"),
     sqlite_strict=True,
 )
 
@@ -135,6 +136,11 @@ instances = Table(
     _integer("position"),
     Column("billed_before", Text, nullable=False, server_default="0"),
     _maybe_text("price_since"),
+    _maybe_text("node_uid"),
+    _maybe_text("node_registered_at"),
+    _maybe_text("node_ready_at"),
+    _maybe_text("node_problem"),
+    _maybe_text("repaired_uid"),
     Index(None, "instance_id"),
     Index(None, "ended_at"),
     sqlite_strict=True,

@@ -136,7 +136,6 @@ NOT_YET_SAMPLES = {
     "orphans": "orphans: delete\n",
     "orphan_grace": "orphan_grace: 1h\n",
     "node_groups.*.replace_lost": "    replace_lost: true\n",
-    "node_groups.*.never_joined_breaker": "    never_joined_breaker: 5\n",
     "node_groups.*.startup_script": "    startup_script: a\n",
     "node_groups.*.startup_script_file": "    startup_script_file: a\n",
     "node_groups.*.startup_script_base64": "    startup_script_base64: a\n",
@@ -204,5 +203,5 @@ startup_script_server: {listen: null, url: null}
 
 def test_refused_keys_are_refused_in_defaults_too(desk: Desk) -> None:
     """Once, at their line."""
-    told = desk.told(GROUP + "defaults:\n  never_joined_breaker: 5\n")
-    assert [one[:2] for one in told] == [(8, "defaults.never_joined_breaker")]
+    told = desk.told(GROUP + "defaults:\n  startup_script: '#!/bin/sh'\n")
+    assert [one[:2] for one in told] == [(8, "defaults.startup_script")]

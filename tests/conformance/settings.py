@@ -111,13 +111,15 @@ def provider_settings(groups: Mapping[str, Mapping[str, Any]], **changes: Any) -
     """A configuration of the provider; addresses, database and API's address come from whoever starts it.
 
     At most two orders of a group and four in all are under way at a time, so that wishes wait when orders are held.
-    Machines are listed as often as the API's limit of 120 a minute allows for long.
+    Machines are listed as often as the API's limit of 120 a minute allows for long. Nobody is the kubelet of these
+    machines, so that none ever becomes a node must not stop the buying.
     """
     return {
         "cluster_name": "conformance",
         "intervals": {"observe": "600ms", "catalog": "10m"},
         "logging": {"format": "json", "level": "info"},
         "gpu_label": GPU_LABEL,
+        "defaults": {"never_joined_breaker": 0},
         "node_groups": dict(groups),
         **changes,
     }

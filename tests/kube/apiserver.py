@@ -1,6 +1,6 @@
 """A Kubernetes API server for tests, as small as it can be and on a real socket: real JSON, real status codes.
 
-It knows nodes: list with pages, watch with bookmarks, get, conditional delete, merge patch. What it is told to do wrong
+It knows nodes: list with pages, watch with bookmarks, get, conditional delete, JSON patch. What it is told to do wrong
 it does wrong: refuse, be slow, drop watches, forget versions, answer lists from an old cache.
 """
 
@@ -59,7 +59,7 @@ class ApiServer:
         self.garbage: dict[str, bytes] = {}
         self.requests: list[tuple[str, str, Mapping[str, list[str]]]] = []
         self.authorizations: list[str | None] = []
-        self.bodies: list[Json] = []
+        self.bodies: list[Any] = []
         self.abrupt = False
         self.hold = threading.Event()
         self.hold.set()
@@ -216,36 +216,39 @@ class ApiServer:
             self.drop(name)
             return 200, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
-    def patch(self, name: str, patch: Json) -> tuple[int, Json]:
-        """RFC 7396, with the API server's rules for provider ids and versions."""
+    def patch(self, name: str, operations: list[Json]) -> tuple[int, Json]:
+        """RFC 6902 as far as needed, all or nothing, with the API server's rule for provider ids."""
         with self.changed:
             known = self._objects.get(name)
             if known is None:
                 return 404, _missing(name)
-            version = patch.get("metadata", {}).pop("resourceVersion", None)
-            if version not in {None, known["metadata"]["resourceVersion"]}:
-                return 409, _status(409, "Conflict", "the object has been modified; please apply your changes")
-            uid = patch.get("metadata", {}).pop("uid", None)
-            if uid not in {None, known["metadata"]["uid"]}:
-                return 409, _status(409, "Conflict", f"Precondition failed: UID in precondition: {uid}")
-            before = known["spec"].get("providerID", "")
-            after = patch.get("spec", {}).get("providerID", before)
+            patched: Json = json.loads(json.dumps(known))
+            try:
+                for operation in operations:
+                    _apply(patched, operation)
+            except (KeyError, IndexError, AssertionError):
+                words = "the server rejected our request due to an error in our request"
+                return 422, _status(422, "Invalid", words)
+            before, after = known["spec"].get("providerID", ""), patched["spec"].get("providerID", "")
             if before not in {"", after}:
                 return 422, _status(422, "Invalid", "spec.providerID: Forbidden: node updates may not change it")
-            merged: Json = _merged(json.loads(json.dumps(known)), patch)
-            return 200, self.put(merged)
+            return 200, self.put(patched)
 
 
-def _merged(value: Any, patch: Any) -> Any:
-    if not isinstance(patch, dict):
-        return patch
-    base = value if isinstance(value, dict) else {}
-    for key, item in patch.items():
-        if item is None:
-            base.pop(key, None)
-        else:
-            base[key] = _merged(base.get(key), item)
-    return base
+def _apply(value: Any, operation: Json) -> None:
+    *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]]
+    for part in parents:
+        value = value[int(part)] if isinstance(value, list) else value[part]
+    key = int(last) if isinstance(value, list) else last
+    match operation["op"]:
+        case "test":
+            assert value[key] == operation["value"]
+        case "add":
+            value[key] = operation["value"]
+        case "remove":
+            del value[key]
+        case unknown:
+            raise NotImplementedError(unknown)
 
 
 def _status(code: int, reason: str, message: str) -> Json:
@@ -302,12 +305,12 @@ class _Handler(BaseHTTPRequestHandler):
     def do_PATCH(self) -> None:
         """Merge into one."""
         body = self._read()
-        assert self.headers["Content-Type"] == "application/merge-patch+json"
+        assert self.headers["Content-Type"] == "application/json-patch+json"
         if self._admit("patch", {}):
             self._answer(*self.api.patch(self.path.rpartition("/")[2], body))
 
-    def _read(self) -> Json:
-        body: Json = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    def _read(self) -> Any:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.api.bodies.append(json.loads(json.dumps(body)))
         return body
 

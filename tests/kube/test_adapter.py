@@ -13,6 +13,7 @@ from app.domain.cluster.node import NodeTaint
 from app.errors import ClusterConflict, ClusterError, ClusterForbidden, ClusterUnavailable, ConfigurationError
 from app.kube.api import Limits
 from app.kube.lightkube import LightkubeCluster, read_kubeconfig
+from app.kube.port import NodeChanges
 
 from .apiserver import ApiServer, node_json
 from .conftest import TOKEN
@@ -190,6 +191,62 @@ def test_a_deletion_that_is_not_granted(api: ApiServer, cluster: LightkubeCluste
     api.refusals["delete"] = (403, words)
     with pytest.raises(ClusterForbidden, match=r'cannot delete resource "nodes"'):
         cluster.delete_node(node)
+
+
+# --- change
+
+
+def test_a_node_is_given_its_provider_id_labels_and_loses_taints(api: ApiServer, cluster: LightkubeCluster) -> None:
+    """In one patch; taints that others put there keep their place, and what they hold beside key and effect."""
+    added = "2026-01-05T00:00:01Z"
+    taints = [
+        {"key": "verda.com/starting", "effect": "NoSchedule"},
+        {"key": "other", "value": "x", "effect": "NoExecute", "timeAdded": added},
+        {"key": "verda.com/starting", "effect": "NoExecute"},
+    ]
+    api.put(node_json("gpu-a", spec={"taints": taints}))
+    node = cluster.node("gpu-a")
+    assert node is not None
+    starting = tuple(taint for taint in node.taints if taint.key == "verda.com/starting")
+    labels = {"node-role.kubernetes.io/gpu": "", "a~b": "c"}
+    cluster.change_node(node, NodeChanges(provider_id="verda://gpu-a", labels=labels, without_taints=starting))
+    changed = api.object("gpu-a")[1]
+    assert changed["spec"]["providerID"] == "verda://gpu-a"
+    assert changed["spec"]["taints"] == [taints[1]]
+    assert changed["metadata"]["labels"] == {"kubernetes.io/hostname": "gpu-a", **labels}
+
+
+def test_labels_are_put_where_there_are_none(api: ApiServer, cluster: LightkubeCluster) -> None:
+    """A JSON patch cannot add to what is not there."""
+    bare = node_json("gpu-a")
+    del bare["metadata"]["labels"]
+    api.put(bare)
+    node = cluster.node("gpu-a")
+    assert node is not None
+    cluster.change_node(node, NodeChanges(labels={"a": "b"}))
+    assert api.object("gpu-a")[1]["metadata"]["labels"] == {"a": "b"}
+
+
+@pytest.mark.parametrize("why", ["changed", "another", "gone", "set"])
+def test_a_node_that_is_not_the_one_that_was_read_is_not_changed(
+    api: ApiServer, cluster: LightkubeCluster, why: str
+) -> None:
+    """Another version, another node of that name, none, or one that meanwhile has a provider id for good."""
+    api.put(node_json("gpu-a"))
+    node = cluster.node("gpu-a")
+    assert node is not None
+    if why in {"another", "gone"}:
+        api.drop("gpu-a")
+    if why in {"changed", "another"}:
+        api.put(node_json("gpu-a"))
+    if why == "set":
+        api.put(node_json("gpu-a", "verda://other"))
+        node = cluster.node("gpu-a")
+        assert node is not None
+    before = api.names(), api.object("gpu-a")
+    with pytest.raises(ClusterConflict):
+        cluster.change_node(node, NodeChanges(provider_id="verda://gpu-a"))
+    assert (api.names(), api.object("gpu-a")) == before
 
 
 # --- the picture

@@ -10,6 +10,7 @@ from app.kube.fake import FakeCluster
 from app.kube.jobs.bench import Bench, Work
 from app.kube.jobs.clean_up import CleanUp
 from app.kube.jobs.cluster import TendCluster
+from app.kube.jobs.join import Join, RepairProviderIds
 from app.kube.troubles import Troubles
 from tests.reconcile.house import House
 
@@ -25,6 +26,7 @@ class Yard:
         self.troubles = Troubles()
         self.most = 10
         self.dry_run = False
+        self.repairs = True
         self.begin()
 
     def begin(self) -> None:
@@ -33,7 +35,11 @@ class Yard:
         self.job = TendCluster(bench=self.bench, works=self._works(), troubles=self.troubles)
 
     def _works(self) -> Sequence[Work]:
-        return (CleanUp(bench=self.bench, grace=FIVE_MINUTES, most=self.most, dry_run=self.dry_run),)
+        return (
+            Join(bench=self.bench, repairs=self.repairs),
+            *((RepairProviderIds(bench=self.bench),) if self.repairs else ()),
+            CleanUp(bench=self.bench, grace=FIVE_MINUTES, most=self.most, dry_run=self.dry_run),
+        )
 
     def restart(self) -> None:
         """A kill, and a start on the same database."""

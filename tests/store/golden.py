@@ -89,6 +89,18 @@ SAMPLES: Sequence[Event] = (
     ),
     group.NodeGroupPaused(node_group="h100", operator="anna (uid 1000)", reason="new driver"),
     group.NodeGroupResumed(node_group="h100", operator="anna (uid 1000)", reason="driver is out"),
+    group.JoinFailed(
+        node_group="h100",
+        instance="h100-k7m2p9qx",
+        in_a_row=3,
+        ran_s=812,
+        wished_at=_AT,
+        message="at FIN-01, address 10.0.0.7: no node with provider id verda://h100-k7m2p9qx has registered",
+    ),
+    group.JoinSucceeded(node_group="h100", instance="h100-k7m2p9qx"),
+    group.BreakerOpened(node_group="h100", in_a_row=3, probe_at=_AT),
+    group.BreakerProbed(node_group="h100", instance="h100-k7m2p9qx", probe=2, next_at=_AT),
+    group.BreakerClosed(node_group="h100", reason=group.BreakerClosing.OPERATOR),
     instance.InstanceRequested(**_OURS, provider_id="verda://h100-k7m2p9qx"),
     instance.CreateAttempted(
         **_OURS,
@@ -132,6 +144,20 @@ SAMPLES: Sequence[Event] = (
         ip="10.0.0.7",
         os_volume_id="vol-1",
         volume_ids=("vol-1", "vol-2"),
+    ),
+    instance.NodeRegistered(
+        **_OURS, node="h100-k7m2p9qx", uid=_NODE["uid"], provider_id="verda://h100-k7m2p9qx", waited_s=42
+    ),
+    instance.NodeJoined(**_OURS, waited_s=77),
+    instance.NodeDoubted(
+        **_OURS, doubt=instance.NodeDoubt.WRONG_PROVIDER_ID, message="start its kubelet with --provider-id=verda://x"
+    ),
+    instance.ProviderIdRepairAttempted(
+        **_OURS,
+        node="h100-k7m2p9qx",
+        uid=_NODE["uid"],
+        provider_id="verda://h100-k7m2p9qx",
+        evidence="same name and same address 10.0.0.7",
     ),
     instance.ProviderIdLearned(**_OURS, provider_id="verda:///h100-k7m2p9qx"),
     instance.DeleteRequested(**_OURS, reason=instance.DeleteReason.SCALE_DOWN),

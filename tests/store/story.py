@@ -17,6 +17,7 @@ from app.domain.cloud import (
 )
 from app.domain.cluster.commands import AbandonNodeRemoval, AttemptNodeRemoval, RecordNodeRemoved
 from app.domain.cluster.ghosts import Ghost
+from app.domain.cluster.joins import AttemptProviderIdRepair, ObserveNodes, Repair
 from app.domain.cluster.node import Node
 from app.domain.decide import Command
 from app.domain.envelope import Cause, Event, Recorded
@@ -45,6 +46,7 @@ from app.domain.nodegroup.commands import (
     DrainNodeGroup,
     IncreaseSize,
     PauseNodeGroup,
+    RecordJoined,
     ResumeNodeGroup,
 )
 from app.domain.nodegroup.spec import NodeGroupSpec
@@ -98,6 +100,8 @@ class Story:
             self._sweep,
             self._balance,
             self._ghosts,
+            *(self._nodes,) * 2,
+            *(self._never_join,) * 2,
             self._strangers,
             self._catalogue,
             self._outage,
@@ -110,7 +114,7 @@ class Story:
     def begin(self) -> None:
         """A new installation that takes over the machine of a lost predecessor."""
         self._start()
-        self._tell(self._configuration(group("gpu", max_size=8), group("spare", max_size=4)))
+        self._tell(self._configuration(group("gpu", max_size=8, never_joined_breaker=1), group("spare", max_size=4)))
         self._tell(RecordCatalogue(types=(H100, _LEAN)))
         self._tell(RecordUnreachable(code="timeout", message="the API's \"gateway\" doesn't answer"))
         self._appear("old-00000000", Mark(cluster="prod", installation="before", group="old"))
@@ -184,7 +188,14 @@ class Story:
         return ApplyConfiguration(specs=specs, sha256=self._ids.token(), cluster_name="prod")
 
     def _configure(self) -> None:
-        specs = [group("gpu", max_size=self._random.randint(2, 9), labels={"tier": self._random.choice("ab")})]
+        specs = [
+            group(
+                "gpu",
+                max_size=self._random.randint(2, 9),
+                labels={"tier": self._random.choice("ab")},
+                never_joined_breaker=self._random.choice((0, 1)),
+            )
+        ]
         if self._random.random() < 0.5:
             specs.append(group("spare", max_size=4))
         self._tell(self._configuration(*specs))
@@ -314,6 +325,40 @@ class Story:
             assert end is not None
             node = Node(name=instance.name, uid=self._ids.token(), resource_version="1", created_at=now)
             self._tell(AttemptNodeRemoval(ghost=Ghost(node=node, instance=instance, end=end, silent_since=now)))
+
+    def _nodes(self) -> None:
+        """Some machines are nodes, ready or not, one under a name of its own and one without a provider id."""
+        nodes: list[Node] = []
+        for instance in self._some(InstanceState.RUNNING, InstanceState.PROVISIONING):
+            ready = self._random.random() < 0.5
+            spelled = self._random.choice((instance.provider_id, "", "aws:///i-0"))
+            node = Node(
+                name=instance.name,
+                uid=self._ids.token(),
+                resource_version="1",
+                created_at=self.clock.now(),
+                provider_id=spelled,
+                ready=ready,
+            )
+            nodes.append(node)
+            repair = Repair(node=node, instance=instance.name, provider_id=instance.provider_id, evidence="it's ours")
+            self._tell(AttemptProviderIdRepair(repair=repair))
+        self._tell(ObserveNodes(nodes=tuple(nodes), repairs=False))
+
+    def _never_join(self) -> None:
+        """A machine is given back as never registered; an open breaker is closed, or a machine is tried."""
+        self.clock.advance(timedelta(minutes=3))
+        for instance in self._some(InstanceState.RUNNING):
+            names = (instance.name,)
+            self._tell(DeleteNodes(node_group=instance.node_group, instances=names, unregistered=frozenset(names)))
+        if self.ledger.books.groups["gpu"].joining.is_open and self._random.random() < 0.5:
+            self._tell(ResumeNodeGroup(node_group="gpu", operator="anna", reason="the token is new"))
+        elif self.ledger.books.groups["gpu"].joining.is_open:
+            self.clock.advance(timedelta(hours=7))
+            self._increase()
+            self._create()
+        for instance in self._some(InstanceState.RUNNING, InstanceState.PROVISIONING):
+            self._tell(RecordJoined(instance=instance.name))
 
     def _strangers(self) -> None:
         self._appear(instance_name("gpu", self._ids.suffix()), self._ours("gpu"))

@@ -13,6 +13,7 @@ from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
 from app.domain.nodegroup.budget import excess, short_runway
 from app.domain.nodegroup.events import ScaleDownRequested, ScaleUpRejected, ScaleUpRequested, TargetSizeDecreased
+from app.domain.nodegroup.joining import words
 from app.domain.nodegroup.state import NodeGroup
 from app.domain.words import at, span
 
@@ -81,6 +82,8 @@ def _obstacles(books: Books, group: NodeGroup) -> Iterator[str]:
     if spec.instance_type not in books.cloud.catalogue:
         yield f"The catalogue has no instance type {spec.instance_type}, so the autoscaler is not told of the group."
         return
+    if group.joining.is_open:
+        yield f"{words(group)}. Of the last one: {group.joining.message}."
     if target >= spec.max_size:
         yield f"Target size {target} has reached max_size {spec.max_size}."
     over_budget = excess(books, group, 1)

@@ -37,6 +37,7 @@ from app.domain.instance.ladder import exhausted, next_rung, refused_with_the_ac
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
 from app.domain.instance.verdict import pause
+from app.domain.nodegroup.joining import failed_by_breaker, probe_or_fail
 from app.domain.nodegroup.state import NodeGroup
 from app.domain.offering import Contract, Offering
 
@@ -60,7 +61,10 @@ def attempt_create(command: AttemptCreate, books: Books, now: datetime) -> Decis
     rung = next_rung(instance, group, now)
     if rung is None:
         return Decision((exhausted(instance, group, now),))
-    return Decision((_attempt(instance, group, rung, books),))
+    admitted = probe_or_fail(instance, group, now)
+    if admitted is None:
+        return Decision((failed_by_breaker(instance, group),))
+    return Decision((*admitted, _attempt(instance, group, rung, books)))
 
 
 def _attempt(instance: Instance, group: NodeGroup, rung: Offering, books: Books) -> CreateAttempted:

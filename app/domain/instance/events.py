@@ -5,7 +5,7 @@ from decimal import Decimal
 from enum import IntEnum, StrEnum
 from typing import ClassVar
 
-from pydantic import PositiveInt
+from pydantic import NonNegativeInt, PositiveInt
 
 from app.domain.envelope import InstanceEvent
 from app.domain.instance.lifecycle import InstanceState
@@ -33,6 +33,7 @@ class FailureCode(StrEnum):
     CREATE_TIMEOUT = "create-timeout"
     PROVISION_TIMEOUT = "provision-timeout"
     MACHINE_ERROR = "machine-error"
+    NEVER_JOINED = "never-joined"
 
 
 class Found(StrEnum):
@@ -67,6 +68,16 @@ class CancelReason(StrEnum):
     DELETED = "deleted"
     GROUP_RETIRED = "group-retired"
     NEVER_CREATED = "never-created"
+
+
+class NodeDoubt(StrEnum):
+    """What can be wrong with the node of an instance."""
+
+    WRONG_PROVIDER_ID = "wrong-provider-id"
+    NO_PROVIDER_ID = "no-provider-id"
+    CLAIMED_TWICE = "claimed-twice"
+    OLDER_THAN_MACHINE = "older-than-machine"
+    MISSED = "missed"
 
 
 class InstanceRequested(InstanceEvent):
@@ -170,6 +181,45 @@ class ProviderIdLearned(InstanceEvent):
     provider_id: str
 
 
+class NodeRegistered(InstanceEvent):
+    """A node of the instance is in the cluster, with its provider id; `waited_s` since it was seen running."""
+
+    type: ClassVar[str] = "instance.node-registered"
+    words: ClassVar[str] = "{instance} is node {node}, {waited_s} s after it ran"
+    node: str
+    uid: str
+    provider_id: str
+    waited_s: NonNegativeInt
+
+
+class NodeJoined(InstanceEvent):
+    """Its node is ready for the first time; `waited_s` since it was seen running."""
+
+    type: ClassVar[str] = "instance.node-joined"
+    words: ClassVar[str] = "{instance} is ready for pods, {waited_s} s after it ran"
+    waited_s: NonNegativeInt
+
+
+class NodeDoubted(InstanceEvent):
+    """Something about its node needs a person; nothing is done to it. `message` says what, and the remedy."""
+
+    type: ClassVar[str] = "instance.node-doubted"
+    words: ClassVar[str] = "{instance}: {message}"
+    doubt: NodeDoubt
+    message: str
+
+
+class ProviderIdRepairAttempted(InstanceEvent):
+    """The intent: the very next thing is to give its node, which has none, this provider id; it cannot be changed."""
+
+    type: ClassVar[str] = "instance.provider-id-repair-attempted"
+    words: ClassVar[str] = "giving node {node} the provider id {provider_id}: {evidence}"
+    node: str
+    uid: str
+    provider_id: str
+    evidence: str
+
+
 class DeleteRequested(InstanceEvent):
     """The instance is to go; nothing brings it back."""
 
@@ -249,6 +299,10 @@ AnyInstanceEvent = (
     | CreateFailed
     | InstanceStateObserved
     | ProviderIdLearned
+    | NodeRegistered
+    | NodeJoined
+    | NodeDoubted
+    | ProviderIdRepairAttempted
     | DeleteRequested
     | DeleteAttempted
     | DeleteRefused

@@ -29,7 +29,11 @@ from app.domain.instance.events import (
     InstanceLost,
     InstanceRequested,
     InstanceStateObserved,
+    NodeDoubted,
+    NodeJoined,
+    NodeRegistered,
     ProviderIdLearned,
+    ProviderIdRepairAttempted,
 )
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.offering import Contract, Offering
@@ -42,7 +46,8 @@ class Instance:
     `ordinal` is the log position of the wish, which orders a group's instances by age. `closed_rungs` are the offerings
     refused for this wish. `retry_at` bounds the next create or delete attempt. `created_at` is the cloud's own time.
     `machine_status` is the cloud's last word. Prices are per hour; `billed_before` is what the machine had cost when
-    its price last changed, at `price_since`; `cost` is final once the instance has ended.
+    its price last changed, at `price_since`; `cost` is final once the instance has ended. The
+    `node_` fields are what the cluster showed of its node; `repaired_uid` is the node that was given a provider id.
     """
 
     name: str
@@ -90,6 +95,11 @@ class Instance:
     provider_id_learned: bool = False
     version: int = 0
     position: int = 0
+    node_uid: str | None = None
+    node_registered_at: datetime | None = None
+    node_ready_at: datetime | None = None
+    node_problem: str | None = None
+    repaired_uid: str | None = None
 
     @property
     def create_is_open(self) -> bool:
@@ -158,8 +168,8 @@ def evolve(instance: Instance, recorded: Recorded[AnyInstanceEvent]) -> Instance
             )
         case InstanceStateObserved():
             return _observed(placed, event, recorded.recorded_at)
-        case ProviderIdLearned():
-            return replace(placed, provider_id=event.provider_id, provider_id_learned=True)
+        case ProviderIdLearned() | NodeRegistered() | NodeJoined() | NodeDoubted() | ProviderIdRepairAttempted():
+            return _evolve_node(placed, event, recorded.recorded_at)
         case DeleteRequested():
             return replace(
                 placed,
@@ -272,6 +282,24 @@ def _evolve_creation(
                 attempted_at=None,
                 unknown_since=None,
             )
+
+
+def _evolve_node(
+    instance: Instance,
+    event: ProviderIdLearned | NodeRegistered | NodeJoined | NodeDoubted | ProviderIdRepairAttempted,
+    at: datetime,
+) -> Instance:
+    match event:
+        case ProviderIdLearned():
+            return replace(instance, provider_id=event.provider_id, provider_id_learned=True)
+        case NodeRegistered():
+            return replace(instance, node_uid=event.uid, node_registered_at=at, node_problem=None)
+        case NodeJoined():
+            return replace(instance, node_ready_at=at)
+        case NodeDoubted():
+            return replace(instance, node_problem=event.message)
+        case ProviderIdRepairAttempted():
+            return replace(instance, repaired_uid=event.uid)
 
 
 def _wanted(instance: Instance) -> bool:

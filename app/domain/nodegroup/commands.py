@@ -63,8 +63,19 @@ class DecreaseTargetSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteNodes:
-    """Give these instances back. `ended` are those of them that only the store still remembers."""
+    """Give these instances back. `ended` are those of them that only the store still remembers.
+
+    `unregistered` are those that the autoscaler gives back because it never saw their nodes.
+    """
 
     node_group: str
     instances: tuple[str, ...]
     ended: frozenset[str] = field(default_factory=frozenset)
+    unregistered: frozenset[str] = field(default_factory=frozenset)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordJoined:
+    """Somebody saw the node of this instance."""
+
+    instance: str

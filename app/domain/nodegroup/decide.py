@@ -15,6 +15,8 @@ from app.domain.instance.state import Instance
 from app.domain.nodegroup.budget import excess, short_runway
 from app.domain.nodegroup.commands import ApplyConfiguration, DecreaseTargetSize, DeleteNodes, IncreaseSize
 from app.domain.nodegroup.events import (
+    BreakerClosed,
+    BreakerClosing,
     NodeGroupConfigured,
     NodeGroupRetired,
     Rejection,
@@ -193,6 +195,8 @@ def apply_configuration(command: ApplyConfiguration, books: Books) -> Decision:
     for spec in command.specs:
         known = books.groups.get(spec.name)
         if known is None or known.retired or known.spec != spec:
+            if known is not None and known.joining.is_open:
+                events.append(BreakerClosed(node_group=spec.name, reason=BreakerClosing.RECONFIGURED))
             events.append(configured(spec))
     named = {spec.name for spec in command.specs}
     for group in (books.groups[name] for name in books.group_order):

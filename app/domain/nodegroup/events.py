@@ -20,6 +20,14 @@ class Rejection(StrEnum):
     BUDGET = "budget"
     BALANCE = "balance"
     PAUSED = "paused"
+    NEVER_JOINED = "never-joined"
+
+
+class BreakerClosing(StrEnum):
+    """Who let a group buy again whose machines never became nodes."""
+
+    RECONFIGURED = "reconfigured"
+    OPERATOR = "operator"
 
 
 class NodeGroupConfigured(NodeGroupEvent):
@@ -113,6 +121,55 @@ class NodeGroupResumed(NodeGroupEvent):
     reason: str
 
 
+class JoinFailed(NodeGroupEvent):
+    """The autoscaler gives back a machine that ran and was never a node to it; `message` is what is known of it."""
+
+    type: ClassVar[str] = "nodegroup.join-failed"
+    words: ClassVar[str] = "{instance} ran for {ran_s} s and never became a node, {in_a_row} in a row: {message}"
+    instance: str
+    in_a_row: PositiveInt
+    ran_s: NonNegativeInt
+    wished_at: datetime
+    message: str
+
+
+class JoinSucceeded(NodeGroupEvent):
+    """A machine ordered after the last failure became a node: the group buys freely again."""
+
+    type: ClassVar[str] = "nodegroup.join-succeeded"
+    words: ClassVar[str] = "{instance} became a node: machines of {node_group} join again"
+    instance: str
+
+
+class BreakerOpened(NodeGroupEvent):
+    """So many machines in a row never became nodes that no more are bought, but for one now and then."""
+
+    type: ClassVar[str] = "nodegroup.breaker-opened"
+    words: ClassVar[str] = (
+        "{node_group} buys no more: {in_a_row} machines in a row were never nodes; next try {probe_at}"
+    )
+    in_a_row: PositiveInt
+    probe_at: datetime
+
+
+class BreakerProbed(NodeGroupEvent):
+    """One machine is bought to see whether it joins; if it does not, the next one may follow at `next_at`."""
+
+    type: ClassVar[str] = "nodegroup.breaker-probed"
+    words: ClassVar[str] = "{node_group} tries {instance}, try {probe}; the next not before {next_at}"
+    instance: str
+    probe: PositiveInt
+    next_at: datetime
+
+
+class BreakerClosed(NodeGroupEvent):
+    """Somebody has changed something, so the group buys again."""
+
+    type: ClassVar[str] = "nodegroup.breaker-closed"
+    words: ClassVar[str] = "{node_group} buys again ({reason})"
+    reason: BreakerClosing
+
+
 AnyNodeGroupEvent = (
     NodeGroupConfigured
     | NodeGroupRetired
@@ -123,4 +180,9 @@ AnyNodeGroupEvent = (
     | OfferingRested
     | NodeGroupPaused
     | NodeGroupResumed
+    | JoinFailed
+    | JoinSucceeded
+    | BreakerOpened
+    | BreakerProbed
+    | BreakerClosed
 )

@@ -5,7 +5,13 @@ from app.domain.envelope import Decision
 from app.domain.instance.events import DeleteReason
 from app.domain.nodegroup.commands import DrainNodeGroup, PauseNodeGroup, ResumeNodeGroup
 from app.domain.nodegroup.decide import release
-from app.domain.nodegroup.events import NodeGroupPaused, NodeGroupResumed, ScaleDownRequested
+from app.domain.nodegroup.events import (
+    BreakerClosed,
+    BreakerClosing,
+    NodeGroupPaused,
+    NodeGroupResumed,
+    ScaleDownRequested,
+)
 from app.domain.nodegroup.state import NodeGroup
 from app.errors import InvalidRequest, NotFound
 
@@ -26,16 +32,18 @@ def pause(command: PauseNodeGroup, books: Books) -> Decision:
 
 
 def resume(command: ResumeNodeGroup, books: Books) -> Decision:
-    """Let the group grow again.
+    """Let the group grow again, whether an operator kept it from that or machines of it that never became nodes.
 
     Raises:
         NotFound: no such group.
         InvalidRequest: no reason, or one that is too long.
     """
     group = _group(command, books)
+    closed = (BreakerClosed(node_group=group.name, reason=BreakerClosing.OPERATOR),) if group.joining.is_open else ()
     if group.paused_at is None:
-        return Decision()
-    return Decision((NodeGroupResumed(node_group=group.name, operator=command.operator, reason=command.reason),))
+        return Decision(closed)
+    resumed = NodeGroupResumed(node_group=group.name, operator=command.operator, reason=command.reason)
+    return Decision((resumed, *closed))
 
 
 def drain(command: DrainNodeGroup, books: Books) -> Decision:

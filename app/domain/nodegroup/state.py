@@ -8,6 +8,11 @@ from app.domain.envelope import Recorded
 from app.domain.instance.events import FailureCode
 from app.domain.nodegroup.events import (
     AnyNodeGroupEvent,
+    BreakerClosed,
+    BreakerOpened,
+    BreakerProbed,
+    JoinFailed,
+    JoinSucceeded,
     NodeGroupConfigured,
     NodeGroupPaused,
     NodeGroupResumed,
@@ -34,6 +39,28 @@ class Rest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Joining:
+    """How a group's machines fare at becoming nodes: `failures` in a row, the newest wish of them at `wished_at`.
+
+    `message` is what is known of the last one. While the breaker is open nothing is ordered but `probe`, the machine
+    that is being tried; from `probe_at` on the next wish becomes it.
+    """
+
+    failures: int = 0
+    wished_at: datetime | None = None
+    message: str = ""
+    opened_at: datetime | None = None
+    probe_at: datetime | None = None
+    probe: str | None = None
+    probes: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        """The breaker keeps the group from buying."""
+        return self.opened_at is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroup:
     """A named set of identical nodes. Its target size is not here: it is the number of its live instances.
 
@@ -50,6 +77,7 @@ class NodeGroup:
     paused_at: datetime | None = None
     paused_by: str | None = None
     pause_reason: str | None = None
+    joining: Joining = Joining()
     version: int = 0
     position: int = 0
 
@@ -81,6 +109,8 @@ def evolve(group: NodeGroup | None, recorded: Recorded[AnyNodeGroupEvent]) -> No
             placed = group and replace(group, paused_at=None, paused_by=None, pause_reason=None)
         case ScaleUpRequested() | ScaleUpRejected() | TargetSizeDecreased() | ScaleDownRequested():
             placed = group
+        case JoinFailed() | JoinSucceeded() | BreakerOpened() | BreakerProbed() | BreakerClosed():
+            placed = group and replace(group, joining=_joining(group.joining, event, recorded.recorded_at))
         case _:
             assert_never(event)
     return placed and replace(placed, version=recorded.version, position=recorded.position)
@@ -90,3 +120,20 @@ def _rested(rests: tuple[Rest, ...], event: OfferingRested, position: int) -> tu
     offering = Offering(instance_type=event.instance_type, location=event.location, contract=event.contract)
     rest = Rest(offering=offering, code=event.code, message=event.message, until=event.until, position=position)
     return (*(known for known in rests if known.offering != offering), rest)
+
+
+def _joining(
+    joining: Joining,
+    event: JoinFailed | JoinSucceeded | BreakerOpened | BreakerProbed | BreakerClosed,
+    at: datetime,
+) -> Joining:
+    match event:
+        case JoinFailed():
+            wished_at = max(event.wished_at, joining.wished_at or event.wished_at)
+            return replace(joining, failures=event.in_a_row, wished_at=wished_at, message=event.message)
+        case BreakerOpened():
+            return replace(joining, opened_at=at, probe_at=event.probe_at)
+        case BreakerProbed():
+            return replace(joining, probe=event.instance, probes=event.probe, probe_at=event.next_at)
+        case JoinSucceeded() | BreakerClosed():
+            return Joining()

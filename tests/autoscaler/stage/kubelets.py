@@ -24,7 +24,7 @@ class Kubelets:
 
     `gpu_delay` is how long the device plugin takes to show GPUs, `ready_delay` how long a new node is not ready,
     `spelled` how a kubelet writes the provider id it was given, `labels_left_out` which labels its arguments lack,
-    `buries` whether anybody removes dead nodes.
+    `buries` whether anybody removes dead nodes, `joins` whether machines become nodes at all.
     """
 
     def __init__(self, world: World, cluster: Cluster, clock: FakeClock, template: Callable[[str], Node]) -> None:
@@ -33,6 +33,7 @@ class Kubelets:
         self.spelled: Callable[[str], str] = lambda provider_id: provider_id
         self.labels_left_out: frozenset[str] = frozenset()
         self.buries = True
+        self.joins = True
         self._world = world
         self._cluster = cluster
         self._clock = clock
@@ -50,7 +51,7 @@ class Kubelets:
         }
         known = {node.name for node in self._cluster.nodes()}
         for hostname, guest in up.items():
-            if hostname not in known:
+            if hostname not in known and self.joins:
                 self._register(hostname, guest)
         for node in self._cluster.nodes():
             if node.name in up:

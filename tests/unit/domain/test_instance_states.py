@@ -5,7 +5,16 @@ from typing import get_args
 import pytest
 
 from app.domain.envelope import InstanceEvent
-from app.domain.instance.events import AnyInstanceEvent, ErrorClass, FailureCode
+from app.domain.instance.events import (
+    AnyInstanceEvent,
+    ErrorClass,
+    FailureCode,
+    NodeDoubt,
+    NodeDoubted,
+    NodeJoined,
+    NodeRegistered,
+    ProviderIdRepairAttempted,
+)
 from app.domain.instance.lifecycle import InstanceState, Phase, phase_of
 from app.domain.offering import Contract, Offering
 
@@ -47,6 +56,12 @@ EVENTS: dict[str, InstanceEvent] = {
         failed(),
         observed(),
         learned("verda:///h100-aaaaaaaa"),
+        NodeRegistered(instance=A, node_group="h100", node=A, uid="u", provider_id=f"verda://{A}", waited_s=1),
+        NodeJoined(instance=A, node_group="h100", waited_s=2),
+        NodeDoubted(instance=A, node_group="h100", doubt=NodeDoubt.MISSED, message="no node has registered"),
+        ProviderIdRepairAttempted(
+            instance=A, node_group="h100", node=A, uid="u", provider_id=f"verda://{A}", evidence="same address"
+        ),
         delete_requested(),
         delete_attempted(),
         delete_refused(),

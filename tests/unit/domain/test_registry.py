@@ -15,9 +15,22 @@ from app.domain.cloud import (
 )
 from app.domain.cluster.events import NodeRemovalAbandoned, NodeRemovalAttempted, NodeRemoved
 from app.domain.envelope import CloudEvent, ClusterEvent, Event, InstanceEvent, NodeGroupEvent, ServiceEvent
-from app.domain.instance.events import End
+from app.domain.instance.events import (
+    End,
+    NodeDoubt,
+    NodeDoubted,
+    NodeJoined,
+    NodeRegistered,
+    ProviderIdRepairAttempted,
+)
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.nodegroup.events import (
+    BreakerClosed,
+    BreakerClosing,
+    BreakerOpened,
+    BreakerProbed,
+    JoinFailed,
+    JoinSucceeded,
     NodeGroupPaused,
     NodeGroupResumed,
     Rejection,
@@ -83,6 +96,17 @@ EVENTS: tuple[Event, ...] = (
     failed(),
     observed(InstanceState.RUNNING, price="2.290", created_at=NOON, os_volume_id=OS_VOLUME, volume_ids=(OS_VOLUME,)),
     learned("verda:///h100-aaaaaaaa"),
+    NodeRegistered(instance=A, node_group="h100", node=A, uid="u-1", provider_id=f"verda://{A}", waited_s=42),
+    NodeJoined(instance=A, node_group="h100", waited_s=77),
+    NodeDoubted(instance=A, node_group="h100", doubt=NodeDoubt.MISSED, message="no node has registered"),
+    ProviderIdRepairAttempted(
+        instance=A, node_group="h100", node=A, uid="u-1", provider_id=f"verda://{A}", evidence="same address"
+    ),
+    JoinFailed(node_group="h100", instance=A, in_a_row=3, ran_s=900, wished_at=NOON, message="no node"),
+    JoinSucceeded(node_group="h100", instance=A),
+    BreakerOpened(node_group="h100", in_a_row=3, probe_at=NOON),
+    BreakerProbed(node_group="h100", instance=A, probe=1, next_at=NOON),
+    BreakerClosed(node_group="h100", reason=BreakerClosing.RECONFIGURED),
     delete_requested(),
     delete_attempted(volume_ids=(OS_VOLUME,)),
     delete_refused(),

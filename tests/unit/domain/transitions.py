@@ -15,6 +15,10 @@ create-ruled-out        -            requested    -            -         -      
 create-failed           failed       failed       failed       -         -         -         -         -
 state-observed          -            -            *            *         *         failed    deleting  -
 provider-id-learned     requested    submitting   provisioning running   stopped   failed    deleting  -
+node-registered         requested    submitting   provisioning running   stopped   failed    -         -
+node-joined             requested    submitting   provisioning running   stopped   failed    -         -
+node-doubted            requested    submitting   provisioning running   stopped   failed    -         -
+provider-id-repair-attempted - -        provisioning running   stopped   failed    -         -
 delete-requested        -            deleting     deleting     deleting  deleting  deleting  -         lost
 delete-attempted        -            -            -            -         -         -         deleting  -
 delete-refused          -            -            -            -         -         -         deleting  -

@@ -1,0 +1,51 @@
+"""Watch machines become nodes; give a node that is ours and has no provider id its own, once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from app.domain.cluster.joins import AttemptProviderIdRepair, ObserveNodes, repair_of, repairs
+from app.domain.cluster.node import Node
+from app.domain.envelope import Cause
+from app.domain.instance.events import NodeDoubted
+from app.kube.jobs.bench import Bench
+from app.kube.port import NodeChanges
+from app.log import INSTANCE, get_logger
+
+_log = get_logger(job="cluster")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """Writes down what the picture says of our machines. Changes nothing in the cluster."""
+
+    name: ClassVar[str] = "follow machines that join"
+    bench: Bench
+    repairs: bool
+
+    def run(self, nodes: Sequence[Node], cause: Cause) -> None:
+        """Record, and tell what needs a person."""
+        recorded = self.bench.record(ObserveNodes(nodes=tuple(nodes), repairs=self.repairs), cause)
+        for item in recorded:
+            if isinstance(item.event, NodeDoubted):
+                _log.warning("node needs attention", **{INSTANCE: item.event.instance}, problem=item.event.message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairProviderIds:
+    """The API server lets a provider id be set once and never changed, so each is looked at twice before."""
+
+    name: ClassVar[str] = "set provider ids"
+    bench: Bench
+
+    def run(self, nodes: Sequence[Node], cause: Cause) -> None:
+        """Look again past every cache, write down the intent, set it. The next picture shows the outcome."""
+        for found in repairs(nodes, self.bench.books):
+            fresh = self.bench.cluster.node(found.node.name)
+            instance = self.bench.books.instances.get(found.instance)
+            repair = repair_of(fresh, instance) if fresh is not None and instance is not None else None
+            if fresh is None or repair is None or fresh.uid != found.node.uid:
+                continue
+            self.bench.record(AttemptProviderIdRepair(repair=repair), cause)
+            self.bench.cluster.change_node(fresh, NodeChanges(provider_id=repair.provider_id))
+            _log.info("provider id set", node=fresh.name, provider_id=repair.provider_id, evidence=repair.evidence)
