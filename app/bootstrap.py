@@ -20,6 +20,7 @@ from app.cloud.verda.cloud import VerdaCloud
 from app.cloud.verda.transport import Limits
 from app.config.load import LoadedConfig
 from app.config.model import Config
+from app.config.secrets import secrets_of
 from app.config.specs import to_specs
 from app.domain.envelope import Cause, Event, Recorded
 from app.domain.instance.events import CreateFailed, NodeJoined, NodeRegistered
@@ -196,7 +197,7 @@ class App:
             loaded,
             self.ledger,
             apply=lambda changed, cause: _apply(changed, self.ledger, cause),
-            follow=_follow,
+            follow=log_as_configured,
             token=self._ids.token,
         )
 
@@ -366,9 +367,11 @@ def _apply(loaded: LoadedConfig, ledger: Ledger, cause: Cause) -> None:
     ledger.execute(configured, cause)
 
 
-def _follow(loaded: LoadedConfig) -> None:
-    """What a changed configuration means outside the books."""
-    set_up_logging(loaded.config.logging.level, loaded.config.logging.format)
+def log_as_configured(loaded: LoadedConfig) -> None:
+    """Level and form of the log, which never holds a secret of this configuration."""
+    log = loaded.config.logging
+    secrets = {*secrets_of(loaded.config)} - {loaded.config.verda.client_id}  # a pair of one word hides nothing
+    set_up_logging(log.level, log.format, secrets=secrets)
 
 
 def embedded_simulator(host: str, port: int, state_file: Path) -> Simulator:

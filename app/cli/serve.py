@@ -10,11 +10,11 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from app.bootstrap import App, embedded_simulator, wait_until_serving
+from app.bootstrap import App, embedded_simulator, log_as_configured, wait_until_serving
 from app.config.load import LoadedConfig, Overrides, load
 from app.config.values import Refused, address
 from app.errors import ConfigurationError, Problem, ProviderError, StoreHeld
-from app.log import get_logger, set_up_logging
+from app.log import DebugSwitch, get_logger
 from app.reload import Origin
 from app.simulator.http import Simulator
 
@@ -50,12 +50,12 @@ def serve(
     """Serve Cluster Autoscaler until told to stop.
 
     SIGINT and SIGTERM stop it; a second one ends it at once. SIGHUP reads the configuration again, which also happens
-    by itself when the file changes.
+    by itself when the file changes. SIGUSR1 turns the debug log on and off.
     """
     overrides = Overrides(port=port, http_port=http_port, database=database, log_level=log_level)
     origin = Origin(path=config, load=lambda: load(config, environ=os.environ, overrides=overrides))
     loaded = origin.load()
-    set_up_logging(loaded.config.logging.level, loaded.config.logging.format)
+    log_as_configured(loaded)
     for warning in loaded.warnings:
         _log.warning("configuration", where=f"{warning.source}:{warning.line}", path=warning.path, what=warning.message)
     stop = stop_on_signals()
@@ -65,6 +65,7 @@ def serve(
             simulator.start()
         app = App(loaded, simulator=simulator, origin=origin)
         signal.signal(signal.SIGHUP, lambda _number, _frame: app.read_configuration_again())
+        _debug_on_signal()
         _run(app, loaded, stop)
     finally:
         if simulator is not None:
@@ -114,6 +115,16 @@ def _simulator(where: str | None, loaded: LoadedConfig) -> Simulator | None:
         return embedded_simulator(place.host, place.port, state)
     except OSError as error:
         raise ProviderError(f"the simulator cannot listen on {where}: {error.strerror}") from error
+
+
+def _debug_on_signal() -> None:
+    """SIGUSR1 has everything logged, the next one no longer: for when a restart would change what is to be seen."""
+    switch = DebugSwitch()
+
+    def _handle(_number: int, _frame: FrameType | None) -> None:
+        _log.warning("log level changed by a signal", level=switch.flick())
+
+    signal.signal(signal.SIGUSR1, _handle)
 
 
 def stop_on_signals() -> threading.Event:

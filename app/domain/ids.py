@@ -103,9 +103,10 @@ class Mark:
     installation: str
     group: str
 
-    def text(self) -> str:
-        """As written into the description."""
-        return f"{_MARK_PREFIX} cluster={self.cluster} installation={self.installation} group={self.group}"
+    def text(self, request: str | None = None) -> str:
+        """As written into the description, with the correlation id of the request that wants the machine."""
+        mark = f"{_MARK_PREFIX} cluster={self.cluster} installation={self.installation} group={self.group}"
+        return mark if request is None or not _MARK_VALUE.fullmatch(request) else f"{mark} request={request}"
 
     def tags(self) -> tuple[tuple[str, str], ...]:
         """The same as key/value tags of the API."""

@@ -27,10 +27,10 @@ from .world import (
 
 
 def test_a_wish_becomes_one_order_with_everything_in_it(house: House) -> None:
-    """The host name is the instance's, the mark says whose it is, the volume goes with the machine."""
+    """The host name is the instance's, the mark says whose it is and which call wanted it, the volume goes with it."""
     (name,) = house.grow()
     house.provision.run()
-    mark = "ca:v1 cluster=c1 installation=inst1 group=h100"
+    mark = "ca:v1 cluster=c1 installation=inst1 group=h100 request=rpc-1"
     assert house.world.orders == [
         Order(
             hostname=name,

@@ -274,6 +274,14 @@ class VerdaCloud:
             code=error.code if error else "",
             duration_s=self._clock.monotonic() - started,
         )
+        _log.debug(
+            "api call",
+            operation=operation,
+            outcome=str(report.outcome),
+            status=status,
+            code=report.code,
+            duration_s=round(report.duration_s, 4),
+        )
         try:
             self._observer(report)
         except Exception:  # noqa: BLE001 - a mistake in somebody's metrics must not lose the id of a machine that bills

@@ -23,7 +23,7 @@ from app.domain.machine import Order, OsVolume
 from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.service import Installation
 from app.errors import CloudError, NoCapacity, NotSent, OutcomeUnknown, Rejected, StoreError, Throttled
-from app.log import INSTANCE, NODE_GROUP, get_logger
+from app.log import INSTANCE, bound, get_logger
 from app.reconcile.jobs.job import Bench
 from app.reconcile.jobs.sweep import OS_VOLUME_SUFFIX
 
@@ -40,8 +40,10 @@ _REFUSALS: dict[type[CloudError], Refusal] = {
 _log = get_logger(job="provision")
 
 
-def order_for(attempt: CreateAttempted, spec: NodeGroupSpec, installation: Installation) -> Order:
-    """What the create call sends for an attempt."""
+def order_for(
+    attempt: CreateAttempted, spec: NodeGroupSpec, installation: Installation, request: str | None = None
+) -> Order:
+    """What the create call sends for an attempt; `request` is the correlation id of the call that wants the machine."""
     mark = Mark(cluster=installation.cluster_name, installation=installation.installation_id, group=attempt.node_group)
     return Order(
         hostname=attempt.instance,
@@ -49,7 +51,7 @@ def order_for(attempt: CreateAttempted, spec: NodeGroupSpec, installation: Insta
         image=attempt.image,
         location=attempt.location,
         contract=attempt.contract,
-        description=mark.text(),
+        description=mark.text(request),
         tags=mark.tags(),
         ssh_key_ids=spec.ssh_key_ids,
         startup_script_id=spec.startup_script_id,
@@ -119,9 +121,11 @@ class Provision:
         return taken
 
     def _create(self, instance: Instance) -> None:
-        cause = self.bench.cause(self.name)
+        # The request's own id, so that one id leads from the autoscaler's call to the machine.
+        cause = Cause(actor=f"reconcile/{self.name}", correlation_id=instance.correlation_id)
         try:
-            self._attempt(instance, cause)
+            with bound(correlation_id=instance.correlation_id, instance=instance.name, node_group=instance.node_group):
+                self._attempt(instance, cause)
         except StoreError as error:
             _log.error("cannot write, the attempt is picked up later", **{INSTANCE: instance.name}, error=error.message)
         except Exception:  # noqa: BLE001 - the edge of a pool thread: it must be seen; looking resolves the attempt
@@ -139,20 +143,18 @@ class Provision:
             return
         attempt = attempts[0]
         books = self.bench.books
-        order = order_for(attempt, books.groups[attempt.node_group].spec, books.installation)
+        spec = books.groups[attempt.node_group].spec
+        order = order_for(attempt, spec, books.installation, instance.correlation_id)
         try:
             instance_id = self.bench.cloud.create_instance(order)
         except CloudError as error:
             self.bench.record(outcome(attempt, error), cause)
-            _log.warning(
-                "order failed", **{INSTANCE: instance.name, NODE_GROUP: instance.node_group}, error=error.message
-            )
+            _log.warning("order failed", error=error.message)
         else:
             created = RecordCreated(instance=instance.name, instance_id=instance_id, found=Found.ANSWERED)
             self.bench.record(created, cause)
             _log.info(
                 "instance ordered",
-                **{INSTANCE: instance.name, NODE_GROUP: instance.node_group},
                 instance_id=instance_id,
                 instance_type=attempt.instance_type,
                 location=attempt.location,

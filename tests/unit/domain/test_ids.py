@@ -163,6 +163,13 @@ def test_a_name_of_ours_has_exactly_that_form(hostname: str, group: str, answer:
 MARK = Mark(cluster="c1", installation="inst1", group="gpu")
 
 
+def test_a_mark_may_say_which_call_wanted_the_machine() -> None:
+    """For people who look at the cloud's console; what is no single word would spoil the mark and is left out."""
+    assert MARK.text("k9x2") == "ca:v1 cluster=c1 installation=inst1 group=gpu request=k9x2"
+    assert Mark.parse(MARK.text("k9x2")) == MARK
+    assert MARK.text("group=other") == MARK.text("two words") == MARK.text("") == MARK.text()
+
+
 def test_a_mark_reads_back_as_it_was_written() -> None:
     """And the tags say the same."""
     assert MARK.text() == "ca:v1 cluster=c1 installation=inst1 group=gpu"
