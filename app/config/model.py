@@ -101,7 +101,8 @@ class CleanUpNodes(f.Section):
     """Removal of Node objects whose machine is proven gone."""
 
     after_not_ready: f.Duration = Field(
-        default=timedelta(minutes=5), description="How long the node must have been not ready."
+        default=timedelta(minutes=5),
+        description="How long the node must have been not ready. Nodes of evicted machines go at once.",
     )
     max_per_sweep: f.PositiveCount = Field(default=10, description="Most nodes removed in one round.")
     dry_run: f.Truth = Field(default=False, description="Only say what would be removed.")

@@ -32,6 +32,7 @@ class MakeStage(Protocol):
         flags: Flags | None = None,
         cloud: Mapping[str, Any] | None = None,
         port: Port | None = None,
+        kubernetes: bool = False,
         before: Callable[[InProcessCloud], object] = ...,
     ) -> Stage:
         """`before` is done to the cloud after the provider has started and before the autoscaler does."""
@@ -48,6 +49,7 @@ class StageFor(Protocol):
         flags: Flags | None = None,
         cloud: Mapping[str, Any] | None = None,
         port: Port | None = None,
+        kubernetes: bool = False,
         before: Callable[[InProcessCloud], object] = ...,
     ) -> Stage:
         """`before` is done to the cloud after the provider has started and before the autoscaler does."""

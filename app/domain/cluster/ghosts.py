@@ -10,10 +10,6 @@ from app.domain.instance.events import End
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
 
-LOST_GRACE = timedelta(seconds=30)
-"""Nobody drained a machine that was lost, so its pods wait until the Node object is gone. Kubernetes itself waits 40 s
-before it calls a node not ready, and the cloud has been asked more than once by then."""
-
 _PROVEN = frozenset({InstanceState.GONE, InstanceState.LOST})
 """Both take a direct look-up at the cloud. What was cancelled never had a machine, so it cannot have a node."""
 
@@ -60,11 +56,13 @@ def _ghosts_of(claim: Sequence[tuple[Node, Instance]], now: datetime, grace: tim
 
 
 def ghost_of(node: Node, instance: Instance | None, now: datetime, grace: timedelta) -> Ghost | None:
-    """The ghost of an instance's machine that this node is, if it has been silent for long enough."""
+    """The ghost of an instance's machine that this node is, if it has been silent for `grace`; if lost, at all."""
     silent_since = node.silent_since(now)
     if instance is None or not is_proven_gone(instance) or instance.end_reason is None or silent_since is None:
         return None
-    patience = min(grace, LOST_GRACE) if instance.state is InstanceState.LOST else grace
+    # Nobody drained a lost machine: its pods wait until the Node object is gone. Kubernetes itself was patient for 40 s
+    # before it called the node not ready, and the cloud has been asked several times by then.
+    patience = timedelta() if instance.state is InstanceState.LOST else grace
     if now - silent_since < patience:
         return None
     return Ghost(node=node, instance=instance, end=instance.end_reason, silent_since=silent_since)

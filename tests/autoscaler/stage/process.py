@@ -15,9 +15,14 @@ from app.domain.envelope import Cause
 from app.domain.nodegroup.commands import ApplyConfiguration
 from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.service import StartService
+from app.kube.jobs.bench import Bench as ClusterBench
+from app.kube.jobs.clean_up import CleanUp
+from app.kube.jobs.cluster import TendCluster
+from app.kube.jobs.join import Join, RepairProviderIds
+from app.kube.troubles import Troubles
 from app.ledger.ledger import Ledger
 from app.ledger.serving import obstacles
-from app.reconcile.jobs.job import Bench
+from app.reconcile.jobs.job import Bench, Job
 from app.reconcile.jobs.observe import Observe
 from app.reconcile.jobs.provision import Provision
 from app.reconcile.jobs.sweep import Sweep
@@ -30,6 +35,7 @@ from app.rpc.server import RpcServer, build_server
 from app.simulator.inprocess import InProcessCloud
 from app.store.store import Store
 
+from .kubernetes import Kubernetes
 from .wires import Channel, Dial, Handlers, Port
 
 DATABASE: Final = "provider.db"
@@ -76,13 +82,17 @@ class AtOnce(Executor):
 class Process:
     """One installation of the provider over its lives. The cloud and the database outlive each of them."""
 
-    def __init__(self, directory: Path, cloud: InProcessCloud, clock: FakeClock, ids: Ids) -> None:
+    def __init__(
+        self, directory: Path, cloud: InProcessCloud, clock: FakeClock, ids: Ids, kubernetes: Kubernetes | None = None
+    ) -> None:
         self.outcomes: Counter[tuple[str, str]] = Counter()
         self.answers: Counter[tuple[str, str]] = Counter()
         self._path = directory / DATABASE
         self._cloud = cloud
         self._clock = clock
         self._ids = ids
+        self._kubernetes = kubernetes
+        self.troubles = Troubles()
         self._store: Store | None = None
         self._ledger: Ledger | None = None
         self._scheduler: Scheduler | None = None
@@ -175,8 +185,20 @@ class Process:
             Deadlines(bench=bench),
             Housekeeping(bench=bench),
             Sweep(bench=bench),
+            *self._cluster_jobs(ledger),
         )
         return Scheduler([Scheduled(job=job, every=second) for job in jobs], self._clock, self._observe_run)
+
+    def _cluster_jobs(self, ledger: Ledger) -> Sequence[Job]:
+        if self._kubernetes is None:
+            return ()
+        bench = ClusterBench(ledger=ledger, cluster=self._kubernetes, clock=self._clock, ids=self._ids)
+        works = (
+            Join(bench=bench, repairs=True),
+            RepairProviderIds(bench=bench),
+            CleanUp(bench=bench, grace=timedelta(minutes=5), most=10),
+        )
+        return (TendCluster(bench=bench, works=works, troubles=self.troubles),)
 
     def _wake_provision(self) -> None:
         if self._scheduler is not None:

@@ -22,6 +22,7 @@ from tests.protocol.clients import Client
 from .audit import Audit
 from .cluster import Cluster
 from .kubelets import Kubelets
+from .kubernetes import Kubernetes
 from .process import NumberedIds, Process
 from .sights import Sight, believed, booked, existing
 from .wires import Line, Port
@@ -65,6 +66,7 @@ class Stage:
         flags: Flags | None = None,
         cloud: Mapping[str, Any] | None = None,
         port: Port | None = None,
+        kubernetes: bool = False,
         before: Callable[[InProcessCloud], object] = lambda _: None,
     ) -> None:
         self.clock = FakeClock()
@@ -72,10 +74,12 @@ class Stage:
         self.world = World(parse_config({**CLOUD, **(cloud or {})}), self.clock)
         self.cloud = InProcessCloud(self.world)
         self.specs = list(specs)
-        self.process = Process(directory, self.cloud, self.clock, NumberedIds())
-        self.line = Line(lambda: self.process.channel if port is not None else self.process.handlers)
         self.cluster = Cluster(self.clock)
+        self.kubernetes = Kubernetes(self.cluster) if kubernetes else None
+        self.process = Process(directory, self.cloud, self.clock, NumberedIds(), self.kubernetes)
+        self.line = Line(lambda: self.process.channel if port is not None else self.process.handlers)
         self.kubelets = Kubelets(self.world, self.cluster, self.clock, self._template)
+        self.kubelets.buries = not kubernetes
         self.release = release
         self.flags = flags or Flags()
         self.audit = Audit(self)
@@ -126,6 +130,8 @@ class Stage:
             self.kubelets.sync()
             if self._ticks % _OBSERVE_EVERY_TICKS == 0:
                 self.process.run("observe", "catalog")
+                if self.kubernetes is not None:
+                    self.process.run("cluster")
             self.process.run("provision", "terminate", "deadlines")
             if self._ticks % _HOUSEKEEPING_EVERY_TICKS == 0:
                 self.process.run("housekeeping", "sweep")
