@@ -177,7 +177,7 @@ class Process:
     def _build_scheduler(self, ledger: Ledger) -> Scheduler:
         bench = Bench(ledger=ledger, cloud=self._cloud, clock=self._clock, ids=self._ids)
         second = timedelta(seconds=1)  # nothing runs by itself here
-        jobs = (
+        jobs: Sequence[Job] = (
             Observe(bench=bench, loss_brake=0.2, claim=False),
             Catalog(bench=bench, every=timedelta(minutes=5)),
             Provision(bench=bench, executor=AtOnce(), parallel=8, wake=self._wake_provision),
