@@ -8,7 +8,7 @@ from app.domain.explain.instance import Story, explain_instance
 from app.domain.explain.page import Page
 from app.store import queries
 from app.store.past import books_now, told_of, told_with
-from app.store.reading import reading
+from app.store.reading import asking
 
 
 def explained(database: Path, name: str) -> Page | None:
@@ -18,7 +18,7 @@ def explained(database: Path, name: str) -> Page | None:
         StoreError: the database cannot be read.
     """
     now = SystemClock().now()
-    with reading(database) as moment:
+    with asking(database) as moment:
         books = books_now(moment)
         if name in books.groups:
             return explain_group(books, books.groups[name], tuple(told_of(moment, f"nodegroup-{name}")), now)

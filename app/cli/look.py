@@ -9,7 +9,7 @@ from app.cli.render import Output, Table, show
 from app.cli.watch import shown
 from app.store import queries
 from app.store.holder import holder_of
-from app.store.reading import reading
+from app.store.reading import asking
 
 _EXIT_UNWELL = 1
 
@@ -32,7 +32,7 @@ def status(
 
     def draw() -> None:
         nonlocal well
-        with reading(database) as moment:
+        with asking(database) as moment:
             overview, groups = queries.overview(moment), queries.groups(moment)
         overview["served_by"] = holder_of(database)
         well = bool(overview["cloud_reachable"])
@@ -72,7 +72,7 @@ def groups(
     """Node groups: target size, instances by state, limits, cost an hour."""
 
     def draw() -> None:
-        with reading(database) as moment:
+        with asking(database) as moment:
             rows = queries.groups(moment)
         if output is Output.TABLE:
             _group_table().print(rows)
@@ -93,7 +93,7 @@ def instances(
     """Instances: state, machine, price and what they have cost."""
 
     def draw() -> None:
-        with reading(database) as moment:
+        with asking(database) as moment:
             rows = queries.instances(moment, node_group=node_group, ended=all_)
         if output is Output.TABLE:
             Table("instance", "state", "instance_type", "contract", "location", "hours", "cost", "currency").also(

@@ -12,7 +12,7 @@ from app.cli.options import DATABASE, DatabaseOption, GroupOption, OutputOption,
 from app.cli.render import Output, Table, show
 from app.domain.billing import Period, totals
 from app.store import queries
-from app.store.reading import reading
+from app.store.reading import asking
 
 _TENTH_OF_A_SECOND = Decimal("0.0001")  # of an hour, nearly
 
@@ -49,7 +49,7 @@ def costs(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """What the machines have cost: price times time, and separately what of it was of no use."""
-    with reading(database) as moment:
+    with asking(database) as moment:
         billed, wasted = queries.billing(moment), queries.waste(moment)
 
     def within(rows: Iterable[Mapping[str, Any]]) -> Iterator[Period]:

@@ -7,9 +7,9 @@ import typer
 
 from app.admin.client import ask
 from app.admin.protocol import Request, socket_of
-from app.cli.options import DATABASE
+from app.cli.options import DATABASE, group_names
 
-GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="The node group.")]
+GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="The node group.", autocompletion=group_names)]
 ReasonOption = Annotated[str, typer.Option("--reason", "-r", help="Why; those who look later will ask.")]
 ServersDatabaseOption = Annotated[
     Path, typer.Option("--database", help="The running server's; its socket is beside it.")

@@ -7,12 +7,42 @@ from typing import Annotated
 import typer
 
 from app.cli.render import Output
+from app.errors import StoreError
 
 DATABASE = Path("var/provider.db")
 
+
+def group_names(incomplete: str) -> list[str]:
+    """For completion: the node groups of the usual database."""
+    return _names("node_groups", incomplete)
+
+
+def known_names(incomplete: str) -> list[str]:
+    """For completion: node groups and instances of the usual database."""
+    return [*_names("node_groups", incomplete), *_names("instances", incomplete)]
+
+
+def instance_names(incomplete: str) -> list[str]:
+    """For completion: the instances of the usual database."""
+    return _names("instances", incomplete)
+
+
+def _names(table: str, incomplete: str) -> list[str]:
+    from app.store.queries import names  # noqa: PLC0415 - only for whoever presses the tabulator
+    from app.store.reading import asking  # noqa: PLC0415 - likewise
+
+    try:
+        with asking(DATABASE) as moment:
+            return names(moment, table, incomplete)
+    except StoreError:
+        return []  # nothing to offer, and nobody asked for an error
+
+
 DatabaseOption = Annotated[Path, typer.Option(help="The database file.")]
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="table, json or yaml.")]
-GroupOption = Annotated[str | None, typer.Option("--node-group", "-g", help="Only this node group.")]
+GroupOption = Annotated[
+    str | None, typer.Option("--node-group", "-g", help="Only this group.", autocompletion=group_names)
+]
 WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="Show it again every two seconds until Ctrl-C.")]
 
 

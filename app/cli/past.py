@@ -19,7 +19,7 @@ from app.domain.books import Books
 from app.errors import ProviderError
 from app.store import queries
 from app.store.past import books_at
-from app.store.reading import reading
+from app.store.reading import asking
 
 Exported = StrEnum("Exported", [(name.upper(), name.replace("_", "-")) for name in queries.EXPORTED])  # type: ignore[misc] # mypy wants a literal
 
@@ -48,7 +48,7 @@ def state(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Node groups and instances as they were at some time, folded from the log."""
-    with reading(database) as look:
+    with asking(database) as look:
         books = books_at(look, at, position)
     then = at or SystemClock().now()
     groups, instances = _groups(books), list(_instances(books, then, ended=all_))
@@ -102,7 +102,7 @@ def export(
     database: DatabaseOption = DATABASE,
 ) -> None:
     """Take out the whole log, or an audit view, as JSON lines or CSV."""
-    with reading(database) as look, _target(to) as target:
+    with asking(database) as look, _target(to) as target:
         rows = queries.exported(look, str(what).replace("-", "_"))
         (_write_jsonl if form is Format.JSONL else _write_csv)(rows, target)
 

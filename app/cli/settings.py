@@ -14,7 +14,7 @@ from app.config.load import LoadedConfig, load
 from app.config.schema import page
 from app.config.specs import to_specs
 from app.store.past import books_now
-from app.store.reading import reading
+from app.store.reading import asking
 
 EXIT_DIFFERENT = 1
 
@@ -83,7 +83,7 @@ def diff(
 
 def _against_the_log(after: LoadedConfig, database: Path) -> Iterable[Change]:
     """The log knows the node groups, the budget and the cluster's name; of the rest it has a fingerprint."""
-    with reading(database) as moment:
+    with asking(database) as moment:
         books = books_now(moment)
     wanted = {spec.name: spec for spec in to_specs(after.config)}
     running = {name: group.spec for name, group in books.groups.items() if not group.retired}

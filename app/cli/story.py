@@ -9,14 +9,31 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.options import DATABASE, DatabaseOption, GroupOption, OutputOption, SinceOption, UntilOption
+from app.cli.options import (
+    DATABASE,
+    DatabaseOption,
+    GroupOption,
+    OutputOption,
+    SinceOption,
+    UntilOption,
+    instance_names,
+    known_names,
+)
 from app.cli.render import Output, Table, show
 from app.cli.watch import interrupted
 from app.store import queries
-from app.store.reading import reading
+from app.store.reading import asking
 
 _FOLLOW_S = 1.0
 _MANY = 1_000_000
+
+InstanceArgument = Annotated[
+    str, typer.Argument(help="Name, Verda's instance id or provider id.", autocompletion=instance_names)
+]
+NameArgument = Annotated[
+    str,
+    typer.Argument(metavar="INSTANCE|GROUP", help="An instance or a node group.", autocompletion=known_names),
+]
 
 
 def register(cli: typer.Typer) -> None:
@@ -52,7 +69,7 @@ def events(
         since=_stored(since),
         until=_stored(until),
     )
-    with reading(database) as moment:
+    with asking(database) as moment:
         rows = queries.events(moment, wanted, limit=limit)
     if follow:
         _follow(database, wanted, rows, output)
@@ -81,18 +98,20 @@ def _follow(database: Path, wanted: queries.Wanted, rows: Sequence[dict[str, Any
             typer.echo(line if output is Output.TABLE else json.dumps(row))
             after = row["position"]
         stop.wait(_FOLLOW_S)
-        with reading(database) as moment:
+        with asking(database) as moment:
             rows = queries.events(moment, wanted, limit=_MANY, after=after)
 
 
 def history(
-    instance: Annotated[str, typer.Argument(help="Name, Verda's instance id or provider id.")],
+    instance: Annotated[
+        str, typer.Argument(help="Name, Verda's instance id or provider id.", autocompletion=instance_names)
+    ],
     *,
     database: DatabaseOption = DATABASE,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Every event of one instance, with the time since the one before."""
-    with reading(database) as moment:
+    with asking(database) as moment:
         rows = queries.events(moment, queries.Wanted(instance=_named(moment, instance)), limit=_MANY)
     if output is not Output.TABLE:
         show(output, list(rows))
@@ -116,7 +135,7 @@ def _named(moment: Any, key: str) -> str:
 
 
 def explain(
-    name: Annotated[str, typer.Argument(metavar="INSTANCE|GROUP", help="An instance or a node group.")],
+    name: NameArgument,
     *,
     database: DatabaseOption = DATABASE,
     output: OutputOption = Output.TABLE,

@@ -87,6 +87,10 @@ _WASTE = f"""
       FROM v_billing AS billed JOIN instances ON name = instance
       WHERE running_at IS NULL AND (failed_at IS NOT NULL OR state IN ('deleting', 'gone', 'lost'))
       UNION ALL
+      SELECT 'never-joined', billed.* FROM v_billing AS billed WHERE instance IN (
+        SELECT json_extract(data, '$.instance') FROM events WHERE type = 'nodegroup.join-failed'
+      )
+      UNION ALL
       SELECT 'switched-off', instance, node_group, contract, since, coalesce(until, {_NOW}), NULL, price_per_hour,
         currency
       FROM turns JOIN instances ON name = instance WHERE turns.state = 'stopped' AND running_at IS NOT NULL

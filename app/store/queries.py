@@ -118,6 +118,15 @@ def instance_named(connection: Connection, key: str) -> str | None:
     return connection.execute(query, {"key": key}).scalar()
 
 
+def names(connection: Connection, table: str, beginning: str) -> list[str]:
+    """The names that begin so, of the projection `node_groups` or `instances`, the newest first."""
+    query = text(
+        f"SELECT name FROM {table} WHERE substr(name, 1, length(:beginning)) = :beginning "  # noqa: S608 - our own tables
+        "ORDER BY ordinal DESC LIMIT 100"
+    )
+    return list(connection.execute(query, {"beginning": beginning}).scalars())
+
+
 def billing(connection: Connection) -> Rows:
     """Every period of a machine at one price."""
     return _rows(connection, text("SELECT * FROM v_billing ORDER BY since, instance"), {})

@@ -4,10 +4,10 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from app.errors import StoreUnavailable
-from app.store import sqlite
+from app.store import schema, sqlite
 from app.store.lock import translated_file_errors
 
 
@@ -37,3 +37,23 @@ def reading(path: Path) -> Iterator[Connection]:
             yield connection
     finally:
         engine.dispose()
+
+
+@contextlib.contextmanager
+def asking(path: Path) -> Iterator[Connection]:
+    """The same for those who ask its views: they must be the ones that this version knows.
+
+    Raises:
+        StoreUnavailable: there is no database, it cannot be read, or another version made it.
+        StoreCorrupt: the file is damaged.
+    """
+    with reading(path) as connection:
+        made = connection.execute(text("SELECT name FROM sqlite_master WHERE name = 'alembic_version'")).scalar()
+        found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar() if made else None
+        if found != schema.SCHEMA_REVISION:
+            raise StoreUnavailable(
+                f"{path} has schema revision {found or 'none'}, this version reads {schema.SCHEMA_REVISION}: ask with "
+                "the version that wrote it, or start this version's server on it once, which brings it up to date",
+                path=str(path),
+            )
+        yield connection

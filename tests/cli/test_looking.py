@@ -12,6 +12,7 @@ import yaml
 
 from app.errors import StoreUnavailable
 from tests.audit.scenario import A, B, C, D, E, F
+from tests.store.harness import altered
 
 from .prompt import answer, run, typed
 
@@ -227,6 +228,17 @@ def test_a_database_that_is_not_there_is_not_made(command: str, tmp_path: Path) 
     result = run(command, "--database", tmp_path / "mistyped.db")
     assert isinstance(result.exception, StoreUnavailable)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_of_another_version_is_told_with_the_way_out(story: Path, tmp_path: Path) -> None:
+    """Its views may not be there, or say something else."""
+    other = Path(shutil.copy(story, tmp_path / "other.db"))
+    altered(other, "UPDATE alembic_version SET version_num = '0001'")
+    for command in ("status", "costs", "state"):
+        result = run(command, "--database", other)
+        assert isinstance(result.exception, StoreUnavailable)
+        assert "has schema revision 0001, this version reads" in result.exception.message
+        assert "start this version's server on it once" in result.exception.message
 
 
 def test_looking_changes_nothing(story: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The audit views: one story, told by hand, and what each view must say of it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -271,6 +272,38 @@ def test_a_machine_that_the_clock_says_is_not_born_yet_costs_nothing(started: Pa
         ledger.execute(ObserveMachines(machines=(unborn,), backend="x", claim=False), JOB)
     assert rows(started, "SELECT hours, cost FROM v_instance_history") == [(0.0, "0.000000")]
     assert rows(started, "SELECT hours, cost FROM v_costs_daily") == [(0.0, "0.000000")]
+
+
+def test_v_waste_has_what_never_became_a_node_and_what_was_switched_off(started: Path) -> None:
+    """Half an hour of A at 0.60 for nothing; B was off from 11:00 to 12:00 and from 12:30 to its deletion at 13:00."""
+    clock = FakeClock()
+    with opened(started, clock) as ledger:
+        tell = Teller(ledger, clock)
+        tell.at("10:00", IncreaseSize(node_group="gpu", delta=2, names=(A, B)), cause=CA)
+        for name, instance_id in ((A, "i-1"), (B, "i-2")):
+            tell.at("10:00", AttemptCreate(instance=name))
+            tell.at("10:00", RecordCreated(instance=name, instance_id=instance_id, found=Found.ANSWERED))
+        born = datetime(2026, 1, 5, 10, tzinfo=UTC)
+        first, second = machine("running", created_at=born), replace(machine("running", "i-2", born), hostname=B)
+        tell.at("10:05", observed(first, second))
+        tell.at("10:20", DeleteNodes(node_group="gpu", instances=(A,), unregistered=frozenset({A})), cause=CA)
+        tell.at("10:30", ConfirmEnded(instance=A, instance_id="i-1", known_by_id=True))
+        tell.at("11:00", observed(replace(second, status="offline")))
+        tell.at("12:00", observed(second))
+        tell.at("12:30", observed(replace(second, status="offline")))
+        tell.at("13:00", DeleteNodes(node_group="gpu", instances=(B,)), cause=CA)
+        tell.at("13:10", ConfirmEnded(instance=B, instance_id="i-2", known_by_id=True))
+    query = "SELECT kind, instance, substr(since, 12, 5), substr(until, 12, 5), hours, cost FROM v_waste ORDER BY since"
+    assert rows(started, query) == [
+        ("never-joined", A, "10:00", "10:30", 0.5, "0.300000"),
+        ("switched-off", B, "11:00", "12:00", 1.0, "0.600000"),
+        ("switched-off", B, "12:30", "13:00", 0.5, "0.300000"),
+    ]
+
+
+def observed(*machines: Machine) -> ObserveMachines:
+    """A listing."""
+    return ObserveMachines(machines=machines, backend="simulator", claim=False)
 
 
 def test_views_say_nothing_of_an_empty_log(fresh: Path) -> None:

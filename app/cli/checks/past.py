@@ -7,7 +7,7 @@ from app.cli.checks.finding import Finding, fine, unknown, warning
 from app.config.model import Config
 from app.errors import StoreError
 from app.store import queries
-from app.store.reading import reading
+from app.store.reading import asking
 
 _LATELY = timedelta(days=1)
 
@@ -16,7 +16,7 @@ def quota(config: Config, now: datetime) -> Iterator[Finding]:
     """Verda's API tells no quota; refusals tell that one is used up."""
     since = (now - _LATELY).isoformat(timespec="microseconds").replace("+00:00", "Z")
     try:
-        with reading(config.database) as moment:
+        with asking(config.database) as moment:
             wanted = queries.Wanted(type="instance.create-refused", since=since)
             refusals = queries.events(moment, wanted, limit=1000)
     except StoreError as error:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from app.domain.envelope import Event, Recorded
 from app.domain.explain.page import Page, Section
@@ -100,10 +100,22 @@ def _attempt(event: Event) -> str | None:
             return f"looked for since {at(event.looked_since)} and never seen: that order bought nothing."
         case e.CreateFailed():
             return f"given up and told to the autoscaler, {event.code}: {event.message}."
+        case _:
+            return _observation(event)
+
+
+def _observation(event: Event) -> str | None:
+    match event:
         case e.InstanceAdopted():
             return f"the machine {event.instance_id} was found at the cloud and taken over."
         case e.InstanceStateObserved():
             return f"{event.news}."
+        case e.NodeRegistered():
+            return f"it is node {event.node}, {span(timedelta(seconds=event.waited_s))} after it was seen running."
+        case e.NodeJoined():
+            return f"ready for pods, {span(timedelta(seconds=event.waited_s))} after it was seen running."
+        case e.NodeDoubted():
+            return f"doubt about its node, {event.doubt}: {event.message}."
         case e.DeleteAttempted():
             return f"delete call {event.attempt} for {event.instance_id}, OS volume included."
         case e.DeleteRefused():
