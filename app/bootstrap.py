@@ -15,9 +15,11 @@ from urllib.parse import urlsplit
 from app.admin.protocol import socket_of
 from app.admin.server import AdminServer
 from app.clock import Clock, Ids, SystemClock, SystemIds
+from app.cloud.port import SCRIPT_QUOTA
 from app.cloud.verda.calls import CallReport
 from app.cloud.verda.cloud import VerdaCloud
 from app.cloud.verda.transport import Limits
+from app.config import scripts
 from app.config.load import LoadedConfig
 from app.config.model import Config
 from app.config.secrets import secrets_of
@@ -40,6 +42,7 @@ from app.metrics import Metrics
 from app.reconcile.jobs.job import Bench
 from app.reconcile.jobs.observe import Observe
 from app.reconcile.jobs.provision import Provision
+from app.reconcile.jobs.scripts import ScriptDesk, Scripts
 from app.reconcile.jobs.sweep import Sweep
 from app.reconcile.jobs.terminate import Terminate
 from app.reconcile.jobs.upkeep import Catalog, Deadlines, Housekeeping, WatchBalance
@@ -197,9 +200,14 @@ class App:
             loaded,
             self.ledger,
             apply=lambda changed, cause: _apply(changed, self.ledger, cause),
-            follow=log_as_configured,
+            follow=self._follow,
             token=self._ids.token,
         )
+
+    def _follow(self, loaded: LoadedConfig) -> None:
+        """What a changed configuration means outside the books."""
+        self._desk.replace_sources(scripts.sources(loaded.config))
+        log_as_configured(loaded)
 
     def _build_rpc(self) -> RpcServer:
         return build_server(
@@ -228,8 +236,12 @@ class App:
     def _build_scheduler(self) -> Scheduler:
         bench = Bench(ledger=self.ledger, cloud=self._cloud, clock=self._clock, ids=self._ids)
         every = self._config.intervals
+        keeper = Scripts(bench=bench, look_every=every.housekeeping, observer=self.metrics.observe_scripts)
+        self._desk = ScriptDesk(bench=bench, keeper=keeper, sources=scripts.sources(self._config))
+        self.metrics.scripts_limit.set(SCRIPT_QUOTA)
         self.provision = Provision(
             bench=bench,
+            desk=self._desk,
             executor=self._executor,
             parallel=self._config.verda.parallel_creates,
             wake=lambda: self.scheduler.wake(Provision.name),
@@ -251,6 +263,7 @@ class App:
                 Scheduled(job=WatchBalance(bench=bench), every=every.catalog),
                 Scheduled(job=Deadlines(bench=bench), every=_WORK_INTERVAL),
                 Scheduled(job=Housekeeping(bench=bench), every=every.housekeeping),
+                Scheduled(job=keeper, every=_WORK_INTERVAL),
                 Scheduled(job=Sweep(bench=bench), every=every.housekeeping),
             ),
             self._clock,

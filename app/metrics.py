@@ -70,6 +70,10 @@ class Metrics:
             "node_group",
             "step",
         )
+        self.scripts = self._gauge(
+            "startup_scripts", "Startup scripts at Verda when they were last listed: ours, and all.", "owner"
+        )
+        self.scripts_limit = self._gauge("startup_scripts_limit", "Startup scripts that a project may have.")
         self.events = self._counter("events", "Events appended to the log.", "type")
         self.creation_failures = self._counter(
             "creation_failures", "Instances that could not be had, by reason.", "node_group", "code"
@@ -124,6 +128,11 @@ class Metrics:
         self.api_duration.labels(operation).observe(seconds)
         if outcome == OK:
             self.api_success.labels(operation).set(at.timestamp())
+
+    def observe_scripts(self, ours: int, everybodys: int) -> None:
+        """Tell how many startup scripts were listed."""
+        self.scripts.labels("ours").set(ours)
+        self.scripts.labels("all").set(everybodys)
 
     def collect_with(self, collect: Callable[[], Iterable[Metric]]) -> None:
         """Have these metrics computed at every scrape."""

@@ -59,6 +59,18 @@ class Balance:
     currency: str
 
 
+SCRIPT_QUOTA = 100
+"""Startup scripts that a project may have, unless Verda has agreed to more (Verda, API changes of March 2026)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredScript:
+    """A startup script of the project. Names are not unique; the text is nobody's business here."""
+
+    script_id: str
+    name: str
+
+
 class Cloud(Protocol):
     """A place that rents machines."""
 
@@ -112,4 +124,16 @@ class Cloud(Protocol):
 
     def balance(self) -> Balance:
         """What is left on the account."""
+        ...
+
+    def scripts(self) -> Sequence[StoredScript]:
+        """Every startup script of the project."""
+        ...
+
+    def create_script(self, name: str, text: str) -> str:
+        """Store a startup script and return its id. Not idempotent; after OutcomeUnknown look for the name."""
+        ...
+
+    def delete_script(self, script_id: str) -> None:
+        """Delete a startup script; one that is already gone is fine."""
         ...

@@ -57,14 +57,15 @@ def _word(value: object) -> str:
     return word
 
 
-def _some_text(value: object) -> str:
+def some_text(value: object) -> str:
+    """Text that is more than blanks."""
     if not (some := values.text(value)).strip():
         raise values.Refused("must not be empty")
     return some
 
 
 def _path(value: object) -> Path:
-    return value if isinstance(value, Path) else Path(_some_text(value))
+    return value if isinstance(value, Path) else Path(some_text(value))
 
 
 def _database(value: object) -> Path:
@@ -91,7 +92,7 @@ def _group_name(value: object) -> str:
     return name
 
 
-Text = Annotated[str, BeforeValidator(_some_text), Named("text")]
+Text = Annotated[str, BeforeValidator(some_text), Named("text")]
 Word = Annotated[str, BeforeValidator(_word), Named("word")]
 FilePath = Annotated[Path, BeforeValidator(_path), Named("path")]
 DatabasePath = Annotated[Path, BeforeValidator(_database), Named("path")]

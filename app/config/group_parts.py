@@ -1,7 +1,7 @@
 """The pieces of a node group that are sections of their own."""
 
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
@@ -9,6 +9,7 @@ from app.config import fields as f
 from app.config import kubernetes
 from app.config.values import Refused
 from app.domain.nodegroup.spec import TaintEffect
+from app.startup.variables import variable_names
 
 
 class Taint(f.Section):
@@ -51,6 +52,23 @@ class Stopped(f.Section):
     action: Literal["alarm", "delete"] = Field(default="alarm", description="Only say so, or delete the machine.")
 
 
+_OURS = variable_names() | {"fetch_url", "fetch_token"}
+
+
+def _value_name(value: object) -> str:
+    name = f.some_text(value)
+    if not name.isidentifier() or not name.isascii() or name.startswith("_"):
+        raise Refused("must be a name that a template can use", remedy="letters, digits and _, like join_token")
+    if name in _OURS:
+        raise Refused(
+            "must not be the name of something that scripts know of their machine", remedy="call it otherwise"
+        )
+    return name
+
+
+ScriptValueName = Annotated[str, BeforeValidator(_value_name), f.Named("name")]
+
+
 class ScriptValue(f.Section):
     """A value for a startup script: text, `{file: …}` or `{env: …}`."""
 
@@ -61,7 +79,14 @@ class ScriptValue(f.Section):
     @model_validator(mode="before")
     @classmethod
     def _from_text(cls, data: object) -> object:
-        return {"value": data} if isinstance(data, str) else data
+        return {"value": data} if isinstance(data, (str, SecretStr)) else data
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        given = [name for name in ("value", "file", "env") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise Refused("must be text, {file: …} or {env: …}", remedy="give exactly one of them")
+        return self
 
 
 class AutoscalingOptions(f.Section):

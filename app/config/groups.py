@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, SecretStr, Tag, ValidationInfo, field_validator
 
 from app.config import fields as f
-from app.config.group_parts import AutoscalingOptions, OsVolume, ScriptValue, Stopped, Taints
+from app.config.group_parts import AutoscalingOptions, OsVolume, ScriptValue, ScriptValueName, Stopped, Taints
 from app.config.values import Refused, duration_text
 from app.domain.mig import MigStrategy, mig_refusal, mig_strategy_refusal
 
@@ -37,6 +37,7 @@ STARTUP_SCRIPTS = (
     "startup_script",
     "startup_script_file",
     "startup_script_base64",
+    "startup_script_template",
     "startup_script_url",
 )
 
@@ -83,15 +84,23 @@ class NodeGroup(f.Section):
         default=None, description="Id of the startup script at Verda that joins the machine to the cluster."
     )
     startup_script: SecretStr | None = Field(
-        default=None, description="The startup script itself; `${NAME}` in it is the shell's."
+        default=None,
+        description="The startup script itself, a template (docs/startup-scripts.md); `${NAME}` in it is the shell's.",
     )
     startup_script_file: f.FilePath | None = Field(default=None, description="A file that holds the startup script.")
     startup_script_base64: SecretStr | None = Field(default=None, description="The startup script, in base64.")
+    startup_script_template: Literal["k3s", "kubeadm", "rke2"] | None = Field(
+        default=None, description="A ready-made startup script that joins the machine to such a cluster."
+    )
     startup_script_url: f.Url | None = Field(
         default=None, validate_default=True, description="Where the machine fetches its startup script."
     )
-    script_values: dict[str, ScriptValue] = Field(
+    script_values: dict[ScriptValueName, ScriptValue] = Field(
         default_factory=dict, description="Values for the startup script: text, `{file: …}` or `{env: …}`."
+    )
+    startup_script_keep: f.AnyDuration = Field(
+        default=timedelta(minutes=10),
+        description="How long a script that was uploaded for a machine stays at Verda once the machine runs.",
     )
     os_volume: OsVolume = Field(default_factory=OsVolume, description="The system disk.")
     disk_size_gb: f.PositiveCount | None = Field(default=None, description="Older form of os_volume.size_gb, in GB.")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 
-from app.config import advice, crosschecks, environment, merge, notyet, problems, shape, source
+from app.config import advice, crosschecks, environment, merge, notyet, problems, scripts, shape, source
 from app.config.draft import Draft, Path, Place
 from app.config.model import Config
 from app.config.values import Address, Refused, address, port_number
@@ -50,6 +50,7 @@ def load(
     variables = environment.gather(environ, path.parent / dotenv if dotenv is not None else None, draft)
     environment.substitute(draft, variables)
     environment.credentials(draft, variables)
+    scripts.resolve(draft, variables)
     secrets = tuple(shape.secrets_in(draft.data))
     _override(draft, overrides)
     notyet.refuse_not_yet(draft)
@@ -57,6 +58,8 @@ def load(
     defaults = merge.defaults(draft)
     crosschecks.refuse_gpu_labels(draft)
     config = problems.validate(draft, defaults)
+    if config is not None:
+        scripts.check(draft, config)
     if config is None or draft.problems:
         raise ConfigurationError(problems.in_file_order(draft.problems, draft.source, secrets))
     advice.advise(draft, config)

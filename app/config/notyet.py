@@ -17,11 +17,6 @@ NOT_YET: Mapping[str, str] = {
     "orphan_grace": "machines of ours that the books do not know are adopted at once",
     "node_groups.*.replace_lost": "the autoscaler replaces lost nodes from its pending pods",
     "node_groups.*.kind": "only machines at Verda (kind: verda) are served",
-    "node_groups.*.startup_script": _SCRIPT,
-    "node_groups.*.startup_script_file": _SCRIPT,
-    "node_groups.*.startup_script_base64": _SCRIPT,
-    "node_groups.*.startup_script_url": _SCRIPT,
-    "node_groups.*.script_values": _SCRIPT,
 }
 """Path and what to do instead. To serve a key, delete its line."""
 

@@ -37,6 +37,8 @@ def _to_spec(name: str, group: NodeGroup, config: Config) -> spec.NodeGroupSpec:
         hourly_price=group.hourly_price,
         ssh_key_ids=group.ssh_key_ids,
         startup_script_id=group.startup_script_id,
+        startup_script=script_kind(group),
+        startup_script_keep=group.startup_script_keep,
         os_volume_size_gb=group.os_volume.size_gb if group.disk_size_gb is None else group.disk_size_gb,
         os_volume_permanent=group.os_volume.policy == "permanent",
         labels=group.labels,
@@ -59,6 +61,15 @@ def _to_spec(name: str, group: NodeGroup, config: Config) -> spec.NodeGroupSpec:
         never_joined_breaker=group.never_joined_breaker,
         max_hourly_cost=group.max_hourly_cost,
     )
+
+
+def script_kind(group: NodeGroup) -> str | None:
+    """Where the group's startup script comes from, None if it has none or names one that is at Verda already."""
+    if group.startup_script_template is not None:
+        return group.startup_script_template
+    kinds = {"startup_script": "text", "startup_script_file": "file", "startup_script_base64": "base64"}
+    kinds["startup_script_url"] = "url"
+    return next((kind for key, kind in kinds.items() if getattr(group, key) is not None), None)
 
 
 def contracts(group: NodeGroup) -> tuple[Contract, ...]:

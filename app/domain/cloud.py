@@ -9,8 +9,10 @@ from typing import ClassVar, assert_never
 
 from rpds import HashTrieMap
 
+from app.domain import scripts
 from app.domain.envelope import CloudEvent, Decision, Recorded
 from app.domain.offering import Contract, InstanceType
+from app.domain.scripts import StartupScript
 
 
 class CloudReachable(CloudEvent):
@@ -134,6 +136,10 @@ AnyCloudEvent = (
     | AccountRefused
     | AccountAccepted
     | BalanceObserved
+    | scripts.ScriptUploadAttempted
+    | scripts.ScriptUploaded
+    | scripts.ScriptDeletionAttempted
+    | scripts.ScriptDeleted
 )
 
 
@@ -177,6 +183,7 @@ class CloudView:
     account: AccountRefusal | None = None
     balance: Decimal | None = None
     balance_currency: str = ""
+    scripts: HashTrieMap[str, StartupScript] = field(default_factory=HashTrieMap)
     version: int = 0
 
 
@@ -203,12 +210,20 @@ def evolve(view: CloudView, recorded: Recorded[AnyCloudEvent]) -> CloudView:
             return replace(view, surplus=view.surplus.insert(event.instance_id, found))
         case DuplicateInstanceDeleted():
             return replace(view, surplus=view.surplus.discard(event.instance_id))
-        case AccountRefused():
-            return replace(view, account=_refusal(view.account, event, at, recorded.position))
-        case AccountAccepted():
-            return replace(view, account=None)
+        case AccountRefused() | AccountAccepted():
+            account = (
+                _refusal(view.account, event, at, recorded.position) if isinstance(event, AccountRefused) else None
+            )
+            return replace(view, account=account)
         case BalanceObserved():
             return replace(view, balance=event.amount, balance_currency=event.currency)
+        case (
+            scripts.ScriptUploadAttempted()
+            | scripts.ScriptUploaded()
+            | scripts.ScriptDeletionAttempted()
+            | scripts.ScriptDeleted()
+        ):
+            return replace(view, scripts=scripts.evolve(view.scripts, recorded))  # type: ignore[arg-type] # narrowed
         case OrphanVolumeDeleted() | PriceChanged():
             return view  # facts for the audit; the catalogue's event beside a new price carries it as well
         case _:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import assert_never
 
-from app.domain import cloud, deadlines, observation, service
+from app.domain import cloud, deadlines, observation, script_decide, service
 from app.domain.books import Books
 from app.domain.cluster import commands as cluster_commands
 from app.domain.cluster import decide as cluster_decide
@@ -57,6 +57,7 @@ Command = (
     | InstanceCommand
     | CloudCommand
     | ClusterCommand
+    | script_decide.ScriptCommand
     | observation.ObserveMachines
     | observation.Readopt
     | instance_commands.CheckDeadlines
@@ -79,6 +80,8 @@ def decide(command: Command, books: Books, now: datetime) -> Decision:
         return _decide_cloud(command, books)
     if isinstance(command, ClusterCommand):
         return _decide_cluster(command, books, now)
+    if isinstance(command, script_decide.ScriptCommand):
+        return _decide_script(command, books, now)
     match command:
         case observation.ObserveMachines():
             return observation.observe_machines(command, books, now)
@@ -170,5 +173,21 @@ def _decide_cluster(command: ClusterCommand, books: Books, now: datetime) -> Dec
             return joins.observe_nodes(command, books, now)
         case joins.AttemptProviderIdRepair():
             return joins.attempt_provider_id_repair(command, books)
+        case _:
+            assert_never(command)
+
+
+def _decide_script(command: script_decide.ScriptCommand, books: Books, now: datetime) -> Decision:
+    match command:
+        case script_decide.PrepareScript():
+            return script_decide.prepare_script(command, books)
+        case script_decide.RecordScriptUploaded():
+            return script_decide.record_script_uploaded(command, books)
+        case script_decide.AttemptScriptDelete():
+            return script_decide.attempt_script_delete(books, now)
+        case script_decide.RecordScriptDeleted():
+            return script_decide.record_script_deleted(command, books)
+        case script_decide.RecordFetch():
+            return script_decide.record_fetch(command, books)
         case _:
             assert_never(command)

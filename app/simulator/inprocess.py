@@ -1,5 +1,6 @@
 """The `Cloud` port directly on a world: no sockets, no threads, no waiting; for deterministic simulation tests."""
 
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from urllib.parse import urlencode
 
 from pydantic import JsonValue
 
-from app.cloud.port import Balance, Deletion, DeletionAnswer, DeletionResult
+from app.cloud.port import Balance, Deletion, DeletionAnswer, DeletionResult, StoredScript
 from app.domain.machine import Machine, Order, Volume
 from app.domain.offering import Contract, InstanceType
 from app.errors import CloudError, NoCapacity, NotSent, OutcomeUnknown, Rejected, Throttled
@@ -32,6 +33,7 @@ from app.simulator.wire import Request, Response
 from app.simulator.world import World
 
 Item = TypeVar("Item")
+_PAGE = 100
 _REFUSALS = frozenset({400, 401, 402, 403, 404})
 _ALREADY = frozenset({"Can't discontinue a discontinued instance", "Can't discontinue a deleting instance"})
 
@@ -169,6 +171,30 @@ class InProcessCloud:
             response, lambda row: Balance(amount=Decimal(str(row["amount"])), currency=text_of(row, "currency"))
         )
 
+    def scripts(self) -> Sequence[StoredScript]:
+        """See `Cloud`."""
+        found: list[StoredScript] = []
+        for page in itertools.count(1):
+            query = {"page": str(page), "pageSize": str(_PAGE)}
+            rows = _rows(self._call("scripts", "", "GET", "/v1/scripts", query=query), _stored_script)
+            found += rows
+            if len(rows) < _PAGE:
+                break
+        return found
+
+    def create_script(self, name: str, text: str) -> str:
+        """See `Cloud`."""
+        response = self._call("create_script", name, "POST", "/v1/scripts", {"name": name, "script": text})
+        return _read(response, lambda _: parse_new_id(response))
+
+    def delete_script(self, script_id: str) -> None:
+        """See `Cloud`."""
+        try:
+            self._call("delete_script", script_id, "DELETE", f"/v1/scripts/{script_id}")
+        except Rejected as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+
     def _delete(self, deletion: Deletion) -> DeletionAnswer:
         body: dict[str, JsonValue] = {"id": [deletion.instance_id], "action": "delete", "volume_ids": None}
         if deletion.volume_ids is not None:
@@ -274,6 +300,10 @@ def _rows(response: Response, parse: Callable[[Mapping[str, JsonValue]], Item]) 
         return [parse(row) for row in rows]
     except (Unreadable, KeyError, TypeError, ValueError) as error:
         raise _unreadable() from error
+
+
+def _stored_script(row: Mapping[str, JsonValue]) -> StoredScript:
+    return StoredScript(script_id=text_of(row, "id"), name=text_of(row, "name"))
 
 
 def _order_body(order: Order) -> dict[str, JsonValue]:

@@ -33,6 +33,7 @@ from app.domain.instance.state import Instance
 from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.nodegroup.state import Joining, NodeGroup, Rest
 from app.domain.offering import InstanceType, Offering
+from app.domain.scripts import AnyScriptEvent, StartupScript
 from app.domain.service import AnyServiceEvent, Installation
 from app.store import schema
 
@@ -43,6 +44,7 @@ _GROUP = TypeAdapter(NodeGroup)
 _TYPE = TypeAdapter(InstanceType)
 _SURPLUS = TypeAdapter(Surplus)
 _REMOVAL = TypeAdapter(Removal)
+_SCRIPT = TypeAdapter(StartupScript)
 _INSTALLATION = TypeAdapter(Installation)
 _ACCOUNT = TypeAdapter(AccountRefusal)
 _INSTANCE_FIELDS = tuple(field.name for field in fields(Instance))
@@ -50,6 +52,7 @@ _GROUP_FIELDS = tuple(field.name for field in fields(NodeGroup))
 _TYPE_FIELDS = tuple(InstanceType.model_fields)
 _SURPLUS_FIELDS = tuple(field.name for field in fields(Surplus))
 _REMOVAL_FIELDS = tuple(field.name for field in fields(Removal))
+_SCRIPT_FIELDS = tuple(field.name for field in fields(StartupScript))
 _INSTALLATION_FIELDS = tuple(field.name for field in fields(Installation))
 _TEXTS = TypeAdapter(tuple[str, ...])
 _JSON_COLUMNS: Mapping[str, TypeAdapter[Any]] = {
@@ -143,7 +146,11 @@ class Changes:
 
     def __init__(self) -> None:
         self.upserts: dict[Table, dict[str, Values]] = {table: {} for table in schema.PROJECTED}
-        self.deletes: dict[Table, list[str]] = {schema.surplus_instances: [], schema.node_removals: []}
+        self.deletes: dict[Table, list[str]] = {
+            schema.surplus_instances: [],
+            schema.startup_scripts: [],
+            schema.node_removals: [],
+        }
 
     def note(self, recorded: Iterable[Recorded[Event]], books: Books) -> None:
         """Take the rows that these events touch from the books."""
@@ -178,6 +185,13 @@ class Changes:
                 self._put(schema.surplus_instances, event.instance_id, row)
         elif isinstance(event, DuplicateInstanceDeleted):
             self._drop(schema.surplus_instances, event.instance_id)
+        elif isinstance(event, AnyScriptEvent):
+            script = books.cloud.scripts.get(event.script)
+            if script is None:
+                self._drop(schema.startup_scripts, event.script)
+            else:
+                row = _row(script, _SCRIPT_FIELDS, position=position)
+                self._put(schema.startup_scripts, event.script, row)
         elif isinstance(event, OrphanDetected):
             row = {"instance_id": event.instance_id, "reason": event.reason, "position": position}
             self._put(schema.orphans, event.instance_id, row)
@@ -211,12 +225,14 @@ def books_of(rows: Mapping[Table, Sequence[RowMapping]], position: int) -> Books
 def _cloud_of(rows: Mapping[Table, Sequence[RowMapping]]) -> CloudView:
     types = rows[schema.instance_types]
     kinds: Iterator[InstanceType] = (_value(_TYPE, row, "withdrawn", "position") for row in types)
+    texts: Iterator[StartupScript] = (_value(_SCRIPT, row, "position") for row in rows[schema.startup_scripts])
     extras: Iterator[Surplus] = (_value(_SURPLUS, row, "position") for row in rows[schema.surplus_instances])
     view = CloudView(
         catalogue=HashTrieMap({kind.name: kind for kind in kinds}),
         withdrawn=frozenset(row["name"] for row in types if row["withdrawn"]),
         surplus=HashTrieMap({extra.instance_id: extra for extra in extras}),
         orphans=HashTrieMap({row["instance_id"]: row["reason"] for row in rows[schema.orphans]}),
+        scripts=HashTrieMap({script.name: script for script in texts}),
     )
     for row in rows[schema.cloud]:
         view = replace(

@@ -15,7 +15,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_REVISION = "0007"
+SCHEMA_REVISION = "0008"
 """The newest migration; the same as Alembic's head."""
 
 metadata = MetaData(
@@ -141,6 +141,9 @@ instances = Table(
     _maybe_text("node_ready_at"),
     _maybe_text("node_problem"),
     _maybe_text("repaired_uid"),
+    _maybe_text("script"),
+    _maybe_text("script_token"),
+    Column("script_fetches", Integer, nullable=False, server_default="0"),
     Index(None, "instance_id"),
     Index(None, "ended_at"),
     sqlite_strict=True,
@@ -183,6 +186,18 @@ orphans = Table(
     metadata,
     Column("instance_id", Text, primary_key=True),
     _text("reason"),
+    _integer("position"),
+    sqlite_strict=True,
+)
+
+startup_scripts = Table(
+    "startup_scripts",
+    metadata,
+    Column("name", Text, primary_key=True),
+    _text("digest"),
+    _maybe_text("script_id"),
+    _integer("deleting"),
+    _text("since"),
     _integer("position"),
     sqlite_strict=True,
 )
@@ -249,6 +264,7 @@ PROJECTED = (
     instance_types,
     surplus_instances,
     orphans,
+    startup_scripts,
     cloud,
     cluster,
     node_removals,

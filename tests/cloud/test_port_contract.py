@@ -257,3 +257,29 @@ def test_without_a_network_nothing_was_sent(side: Side) -> None:
     for call in (side.cloud.list_instances, lambda: side.cloud.create_instance(ORDER)):
         with pytest.raises(NotSent):
             call()
+
+
+def test_startup_scripts_are_stored_listed_and_deleted(side: Side) -> None:
+    """More than a page of ten, which is what the API shows without being asked; deleting twice is fine."""
+    made = [side.cloud.create_script(f"ca:v1:i:{number}", "#!/bin/sh\n") for number in range(12)]
+    listed = side.cloud.scripts()
+    assert {item.script_id for item in listed} >= set(made)
+    assert {item.name for item in listed if item.script_id in made} == {f"ca:v1:i:{number}" for number in range(12)}
+    order = replace(ORDER, startup_script_id=made[0])
+    machine_id = side.cloud.create_instance(order)
+    with side.world.lock:
+        (record,) = [one for one in side.world.state.instances.values() if one.id == machine_id]
+    assert record.script == "#!/bin/sh\n"
+    for script_id in (*made, made[0]):
+        side.cloud.delete_script(script_id)
+    assert not {item.script_id for item in side.cloud.scripts()} & set(made)
+
+
+def test_no_more_startup_scripts_than_the_quota(side: Side) -> None:
+    """Refused in the API's own words, and nothing is stored."""
+    side.trouble("script_quota")
+    before = len(side.cloud.scripts())
+    with pytest.raises(Rejected) as refusal:
+        side.cloud.create_script("ca:v1:i:x", "#!/bin/sh\n")
+    assert (refusal.value.status, refusal.value.code) == (403, "forbidden_action")
+    assert len(side.cloud.scripts()) == before

@@ -136,11 +136,6 @@ NOT_YET_SAMPLES = {
     "orphans": "orphans: delete\n",
     "orphan_grace": "orphan_grace: 1h\n",
     "node_groups.*.replace_lost": "    replace_lost: true\n",
-    "node_groups.*.startup_script": "    startup_script: a\n",
-    "node_groups.*.startup_script_file": "    startup_script_file: a\n",
-    "node_groups.*.startup_script_base64": "    startup_script_base64: a\n",
-    "node_groups.*.startup_script_url": "    startup_script_url: 'http://a'\n",
-    "node_groups.*.script_values": "    script_values: {a: b, c: {file: d}, e: {env: f}}\n",
 }
 
 

@@ -65,6 +65,7 @@ node_groups:
     stopped: {after: 2h, action: delete}
     max_hourly_cost: 12.5
     ladder_cooldown: 3m
+    startup_script_keep: 4m
     mig_profile: all-1g.10gb
     mig_strategy: mixed
 """
@@ -89,6 +90,7 @@ node_groups:
         gpu_label="example.com/gpu",
         provider_id_template="verda://{instance_id}",
         override_num_gpus=2,
+        startup_script_keep=timedelta(minutes=4),
         mig_profile="all-1g.10gb",
         mig_strategy=MigStrategy.MIXED,
         ladder_cooldown=timedelta(minutes=3),
@@ -110,7 +112,7 @@ node_groups:
         stopped_action="delete",
         max_hourly_cost=Decimal("12.5"),
     )
-    unset = {"kind", "replace_lost", "never_joined_breaker"}  # refused for now
+    unset = {"kind", "startup_script", "replace_lost", "never_joined_breaker"}  # refused for now, or instead of an id
     defaults = {
         name: field.get_default(call_default_factory=True) for name, field in NodeGroupSpec.model_fields.items()
     }

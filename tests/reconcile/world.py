@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TypeAlias
 
 from app.clock import Clock
-from app.cloud.port import Balance, Deletion, DeletionAnswer, DeletionResult
+from app.cloud.port import Balance, Deletion, DeletionAnswer, DeletionResult, StoredScript
 from app.domain.machine import Machine, Order, Volume
 from app.domain.offering import Contract, InstanceType
 from app.errors import NoCapacity, NotSent, OutcomeUnknown, Rejected, Throttled
@@ -64,6 +64,12 @@ class World:
     left: Balance = field(default=Balance(amount=Decimal(1000), currency="usd"))
     disks: dict[str, Volume] = field(default_factory=dict)
     swept: list[tuple[str, bool]] = field(default_factory=list)
+    texts: dict[str, tuple[str, str]] = field(default_factory=dict)
+    uploads: list[str] = field(default_factory=list)
+    script_quota: int = 100
+    on_scripts: deque[Exception] = field(default_factory=deque)
+    on_upload: deque[Callable[[Callable[[], str]], str]] = field(default_factory=deque)
+    on_script_delete: deque[Exception] = field(default_factory=deque)
     always_create: OnCreate = field(default=lambda _order, create: create())
     always_list: OnList = field(default=lambda show: show())
     always_look: OnLook = field(default=lambda look: look())
@@ -209,6 +215,31 @@ class World:
         if self.on_volumes:
             raise self.on_volumes.popleft()
         del self.disks[volume_id]
+
+    def scripts(self) -> Sequence[StoredScript]:
+        """Every script, anybody's."""
+        if self.on_scripts:
+            raise self.on_scripts.popleft()
+        return [StoredScript(script_id=script_id, name=name) for script_id, (name, _) in self.texts.items()]
+
+    def create_script(self, name: str, text: str) -> str:
+        """Stored, as long as there is room."""
+        self.uploads.append(name)
+        script_id = f"script-{len(self.uploads)}"
+
+        def store() -> str:
+            if len(self.texts) >= self.script_quota:
+                raise Rejected("Startup script quota exceeded", code="forbidden_action", status=403)
+            self.texts[script_id] = (name, text)
+            return script_id
+
+        return self.on_upload.popleft()(store) if self.on_upload else store()
+
+    def delete_script(self, script_id: str) -> None:
+        """Gone; one that is not there is fine."""
+        if self.on_script_delete:
+            raise self.on_script_delete.popleft()
+        self.texts.pop(script_id, None)
 
     def balance(self) -> Balance:
         """What a test says is left."""

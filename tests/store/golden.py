@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from app.domain import cloud, service
+from app.domain import cloud, scripts, service
 from app.domain.cluster import events as cluster
 from app.domain.envelope import Event
 from app.domain.instance import events as instance
@@ -28,6 +28,7 @@ _AT = datetime(2026, 1, 5, 12, 30, 15, 250000, tzinfo=UTC)
 _OURS = {"instance": "h100-k7m2p9qx", "node_group": "h100"}
 _NODE = {"node": "h100-k7m2p9qx", "uid": "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0", **_OURS}
 _ID = "5e1f0c9a-7b62-4d1e-9f0b-2a6c3d4e5f60"
+_SCRIPT = "ca:v1:q4k7m2p9qxa2b3c4:h100-k7m2p9qx:1"
 _TYPE = InstanceType(
     name="1H100.80S.30V",
     cpus=30,
@@ -112,6 +113,8 @@ SAMPLES: Sequence[Event] = (
         price_per_hour=Decimal("0.60"),
         currency="usd",
     ),
+    instance.ScriptAssigned(**_OURS, script=_SCRIPT, script_id="script-9", token_digest="9f86d081884c7d65"),
+    instance.ScriptFetched(**_OURS, source="10.0.0.7", outcome=instance.FetchOutcome.SERVED),
     instance.InstanceCreated(
         **_OURS, instance_id=_ID, provider_id="verda://h100-k7m2p9qx", found=instance.Found.LOOKED_UP
     ),
@@ -171,6 +174,12 @@ SAMPLES: Sequence[Event] = (
         **_OURS, instance_id=_ID, provider_id="verda://h100-k7m2p9qx", instance_type="1H100.80S.30V", image=None
     ),
     instance.InstanceCancelled(**_OURS, reason=instance.CancelReason.TARGET_DECREASED),
+    scripts.ScriptUploadAttempted(
+        script=_SCRIPT, instance="h100-k7m2p9qx", node_group="h100", digest="2c26b46b68ffc68ff99b453c1d304134"
+    ),
+    scripts.ScriptUploaded(script=_SCRIPT, script_id="script-9"),
+    scripts.ScriptDeletionAttempted(script=_SCRIPT, script_id="script-9"),
+    scripts.ScriptDeleted(script=_SCRIPT, script_id="script-9", reason=scripts.ScriptEnd.NO_LONGER_NEEDED),
     cloud.CloudReachable(backend="verda"),
     cloud.CloudUnreachable(code="timeout", message="no answer within 10 s"),
     cloud.CatalogueChanged(count=1, withdrawn_count=1, types=(_TYPE,), withdrawn=("CPU.4V.16G",)),

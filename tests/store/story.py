@@ -52,6 +52,14 @@ from app.domain.nodegroup.commands import (
 from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.observation import ObserveMachines, Readopt
 from app.domain.offering import Contract, InstanceType
+from app.domain.script_decide import (
+    AttemptScriptDelete,
+    PrepareScript,
+    RecordFetch,
+    RecordScriptDeleted,
+    RecordScriptUploaded,
+)
+from app.domain.scripts import ScriptEnd, ScriptUploadAttempted
 from app.domain.service import RejectConfiguration, StartService
 from app.errors import Conflict, InvalidRequest, NotFound, RuleViolation
 from app.ledger.ledger import Ledger
@@ -99,6 +107,7 @@ class Story:
             self._surplus,
             self._sweep,
             self._balance,
+            self._scripts,
             self._ghosts,
             *(self._nodes,) * 2,
             *(self._never_join,) * 2,
@@ -229,6 +238,8 @@ class Story:
             if not self._tell(AttemptCreate(instance=instance.name)):
                 continue
             attempt = self.ledger.books.instances[instance.name].attempt
+            if self._random.random() < 0.3:
+                self._prepare_script(instance, attempt)
             match self._random.randint(0, 9):
                 case 0 | 1:
                     self._refuse(instance, attempt)
@@ -310,6 +321,25 @@ class Story:
 
     def _balance(self) -> None:
         self._tell(RecordBalance(amount=Decimal(self._random.randint(-1, 500)), currency="usd"))
+
+    def _prepare_script(self, instance: Instance, attempt: int) -> None:
+        digest, token = self._random.choice("ab"), self._ids.token()
+        prepare = PrepareScript(instance=instance.name, attempt=attempt, digest=digest, token_digest=token)
+        for item in self._tell(prepare):
+            if isinstance(item.event, ScriptUploadAttempted) and self._random.random() < 0.8:
+                name, script_id = item.event.script, self._ids.token()
+                self._tell(
+                    RecordScriptUploaded(instance=instance.name, script=name, script_id=script_id, token_digest=token)
+                )
+
+    def _scripts(self) -> None:
+        for instance in self._some(InstanceState.RUNNING, InstanceState.FAILED):
+            self._tell(RecordFetch(instance=instance.name, source="10.0.0.7"))
+        self._tell(AttemptScriptDelete())
+        for script in list(self.ledger.books.cloud.scripts.values()):
+            if script.deleting or self._random.random() < 0.1:
+                reason = ScriptEnd.NO_LONGER_NEEDED if script.deleting else ScriptEnd.LEFT_BEHIND
+                self._tell(RecordScriptDeleted(script=script.name, script_id=script.script_id, reason=reason))
 
     def _sweep(self) -> None:
         for instance in self._some(InstanceState.GONE)[:1]:

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from app.clock import Clock, SystemClock
 from app.cloud.breaker import Breaker, BreakerState
-from app.cloud.port import Balance, Deletion, DeletionAnswer
+from app.cloud.port import Balance, Deletion, DeletionAnswer, StoredScript
 from app.cloud.ratelimit import RateLimiter
 from app.cloud.verda import decode, deletion, fields
 from app.cloud.verda.auth import Auth
@@ -25,6 +25,9 @@ from app.domain.offering import Contract, InstanceType, Offering
 from app.errors import CloudError, OutcomeUnknown, Rejected
 
 DEFAULT_BASE_URL = "https://api.verda.com/v1"
+_PAGE = 100
+"""Entries of a page at most (Verda OpenAPI); without asking it is ten."""
+_MOST_PAGES = 50
 
 _Value = TypeVar("_Value")
 _log = structlog.get_logger(__name__)
@@ -205,6 +208,39 @@ class VerdaCloud:
     def balance(self) -> Balance:
         """What is left on the account."""
         return self._read("balance", "/balance", lambda body: decode.balance(decode.entry(body)))
+
+    def scripts(self) -> Sequence[StoredScript]:
+        """Every startup script of the project, page by page."""
+        found: dict[str, StoredScript] = {}
+        for page in range(1, _MOST_PAGES + 1):
+            query = {"page": str(page), "pageSize": str(_PAGE)}
+            items = self._read(
+                "scripts", "/scripts", lambda body: decode.complete(body, decode.stored_script), params=query
+            )
+            found.update({item.script_id: item for item in items})
+            if len(items) < _PAGE:
+                break
+        return tuple(found.values())
+
+    def create_script(self, name: str, text: str) -> str:
+        """Store a startup script and return its id."""
+        return self._call(
+            "create_script",
+            lambda: self._http.post("/scripts", json={"name": name, "script": text}),
+            lambda response: decode.new_id(response.content),
+        )
+
+    def delete_script(self, script_id: str) -> None:
+        """Delete a startup script; one that is already gone is fine."""
+        try:
+            self._call(
+                "delete_script",
+                lambda: self._http.delete("/scripts/{id}", path_params={"id": script_id}),
+                lambda _: None,
+            )
+        except Rejected as error:
+            if not says_not_found(error):
+                raise
 
     def _read(
         self,

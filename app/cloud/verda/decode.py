@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import TypeVar
 
-from app.cloud.port import Balance
+from app.cloud.port import Balance, StoredScript
 from app.cloud.verda import fields
 from app.cloud.verda.outcome import parse_json
 from app.cloud.verda.words import printable
@@ -210,6 +210,15 @@ def image_name(raw: Entry) -> str:
         Unreadable: it has none.
     """
     return _required(fields.text(raw.get("image_type")), "image_type")
+
+
+def stored_script(raw: Entry) -> StoredScript:
+    """One startup script without its text, which may hold secrets.
+
+    Raises:
+        Unreadable: no id.
+    """
+    return StoredScript(script_id=_required(fields.text(raw.get("id")), "id"), name=fields.text(raw.get("name")) or "")
 
 
 def volume(raw: Entry) -> Volume:

@@ -147,7 +147,9 @@ class Http(HTTPClient):  # type: ignore[misc]  # the SDK is untyped, so its clas
 
     def _judge(self, call: "_Call", answer: Answer) -> requests.Response:
         redact = self._auth_service.redact
-        failure = failure_of(answer, creating=call.method == "POST", now=self._clock.now(), redact=redact)
+        failure = failure_of(
+            answer, creating=call.method == "POST" and call.path == "/instances", now=self._clock.now(), redact=redact
+        )
         if isinstance(failure, Throttled):
             limits = answer.headers.get("RateLimit", "")
             self._limiter.refused(call.method, call.path, failure.retry_after, limits)

@@ -34,6 +34,8 @@ class FailureCode(StrEnum):
     PROVISION_TIMEOUT = "provision-timeout"
     MACHINE_ERROR = "machine-error"
     NEVER_JOINED = "never-joined"
+    SCRIPT_REFUSED = "startup-script-refused"
+    SCRIPT_QUOTA = "startup-script-quota"
 
 
 class Found(StrEnum):
@@ -80,6 +82,14 @@ class NodeDoubt(StrEnum):
     MISSED = "missed"
 
 
+class FetchOutcome(StrEnum):
+    """What became of a request for a machine's startup script."""
+
+    SERVED = "served"
+    ALREADY_FETCHED = "already-fetched"
+    NOT_WANTED = "not-wanted"
+
+
 class InstanceRequested(InstanceEvent):
     """One more machine is wanted; its name is minted and never used again."""
 
@@ -100,6 +110,28 @@ class CreateAttempted(InstanceEvent):
     contract: Contract
     price_per_hour: Decimal | None
     currency: str
+
+
+class ScriptAssigned(InstanceEvent):
+    """The machine of the open attempt is ordered with this startup script.
+
+    `token_digest` is the SHA-256 of the one-time token with which the machine fetches its real script, if it does.
+    """
+
+    type: ClassVar[str] = "instance.script-assigned"
+    words: ClassVar[str] = "{instance} is ordered with startup script {script} ({script_id})"
+    script: str
+    script_id: str
+    token_digest: str | None = None
+
+
+class ScriptFetched(InstanceEvent):
+    """Somebody asked the script server for the machine's script with its token; `outcome` says what came of it."""
+
+    type: ClassVar[str] = "instance.script-fetched"
+    words: ClassVar[str] = "the startup script of {instance} was asked for from {source}: {outcome}"
+    source: str
+    outcome: FetchOutcome
 
 
 class InstanceCreated(InstanceEvent):
@@ -292,6 +324,8 @@ class InstanceCancelled(InstanceEvent):
 AnyInstanceEvent = (
     InstanceRequested
     | CreateAttempted
+    | ScriptAssigned
+    | ScriptFetched
     | InstanceCreated
     | CreateRefused
     | CreateOutcomeUnknown

@@ -34,6 +34,8 @@ from app.domain.instance.events import (
     NodeRegistered,
     ProviderIdLearned,
     ProviderIdRepairAttempted,
+    ScriptAssigned,
+    ScriptFetched,
 )
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.offering import Contract, Offering
@@ -45,9 +47,10 @@ class Instance:
 
     `ordinal` is the log position of the wish, which orders a group's instances by age. `closed_rungs` are the offerings
     refused for this wish. `retry_at` bounds the next create or delete attempt. `created_at` is the cloud's own time.
-    `machine_status` is the cloud's last word. Prices are per hour; `billed_before` is what the machine had cost when
-    its price last changed, at `price_since`; `cost` is final once the instance has ended. The
-    `node_` fields are what the cluster showed of its node; `repaired_uid` is the node that was given a provider id.
+    `machine_status` is the cloud's last word. `script` names the uploaded startup script, `script_token` is the digest
+    of the token in it. Prices are per hour; `billed_before` is what the machine had cost when its price last changed,
+    at `price_since`; `cost` is final once the instance has ended. The `node_` fields are what the cluster showed of its
+    node; `repaired_uid` is the node that was given a provider id.
     """
 
     name: str
@@ -93,6 +96,9 @@ class Instance:
     cancel_reason: CancelReason | None = None
     cost: Decimal | None = None
     provider_id_learned: bool = False
+    script: str | None = None
+    script_token: str | None = None
+    script_fetches: int = 0
     version: int = 0
     position: int = 0
     node_uid: str | None = None
@@ -170,6 +176,8 @@ def evolve(instance: Instance, recorded: Recorded[AnyInstanceEvent]) -> Instance
             return _observed(placed, event, recorded.recorded_at)
         case ProviderIdLearned() | NodeRegistered() | NodeJoined() | NodeDoubted() | ProviderIdRepairAttempted():
             return _evolve_node(placed, event, recorded.recorded_at)
+        case ScriptAssigned() | ScriptFetched():
+            return _evolve_script(placed, event)
         case DeleteRequested():
             return replace(
                 placed,
@@ -179,10 +187,8 @@ def evolve(instance: Instance, recorded: Recorded[AnyInstanceEvent]) -> Instance
                 delete_reason=event.reason,
                 retry_at=None,
             )
-        case DeleteAttempted():
-            return replace(placed, delete_attempt=event.attempt, retry_at=event.retry_at)
-        case DeleteRefused():
-            return replace(placed, delete_code=event.code, retry_at=event.retry_at)
+        case DeleteAttempted() | DeleteRefused():
+            return _evolve_deletion(placed, event)
         case InstanceGone() | InstanceLost():
             state = InstanceState.GONE if isinstance(event, InstanceGone) else InstanceState.LOST
             return replace(placed, state=state, ended_at=recorded.recorded_at, end_reason=event.end, cost=event.cost)
@@ -210,6 +216,18 @@ def evolve(instance: Instance, recorded: Recorded[AnyInstanceEvent]) -> Instance
             )
         case _:
             assert_never(event)
+
+
+def _evolve_deletion(instance: Instance, event: DeleteAttempted | DeleteRefused) -> Instance:
+    if isinstance(event, DeleteAttempted):
+        return replace(instance, delete_attempt=event.attempt, retry_at=event.retry_at)
+    return replace(instance, delete_code=event.code, retry_at=event.retry_at)
+
+
+def _evolve_script(instance: Instance, event: ScriptAssigned | ScriptFetched) -> Instance:
+    if isinstance(event, ScriptAssigned):
+        return replace(instance, script=event.script, script_token=event.token_digest, script_fetches=0)
+    return replace(instance, script_fetches=instance.script_fetches + 1)
 
 
 def _evolve_creation(

@@ -89,6 +89,29 @@ _INVALID = Verdict(
 )
 
 
+SCRIPT_REFUSED = "startup_script_refused"
+SCRIPT_QUOTA = "startup_script_quota"
+"""Codes of ours for orders that were not sent because there is no startup script for the machine."""
+
+_SCRIPT = Verdict(
+    error_class=ErrorClass.OTHER,
+    code=FailureCode.SCRIPT_REFUSED,
+    remedy="mend the node group's startup script",
+    rung_closed=True,
+    final=True,
+)
+_SCRIPTS = Verdict(
+    error_class=ErrorClass.OTHER,
+    code=FailureCode.SCRIPT_QUOTA,
+    remedy="delete startup scripts in Verda's console or ask Verda for a higher quota",
+    rung_closed=True,
+    final=True,
+)
+
+
+_OURS = {SCRIPT_REFUSED: _SCRIPT, SCRIPT_QUOTA: _SCRIPTS}
+
+
 def judge(command: RecordCreateRefused) -> Verdict:
     """The meaning of a refusal: by kind, then HTTP status, then the API's code; its message only as the last resort."""
     match command.refusal:
@@ -103,6 +126,8 @@ def judge(command: RecordCreateRefused) -> Verdict:
 
 
 def _judge_rejection(command: RecordCreateRefused) -> Verdict:
+    if command.code in _OURS:
+        return _OURS[command.code]
     if command.status == 402 or command.code == "insufficient_funds":  # noqa: PLR2004 - HTTP status
         return _NO_MONEY
     if command.status == 401:  # noqa: PLR2004 - HTTP status

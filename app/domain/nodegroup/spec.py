@@ -57,6 +57,7 @@ class NodeGroupSpec(_Value):
 
     `locations` and `contracts` are in the operator's order of preference. `resources` and `reserved` are Kubernetes
     quantities. `hourly_price` overrides the catalogue's price where prices are told, not where costs are counted.
+    `startup_script` says where the script comes from that is rendered for each machine; its text may hold secrets.
     """
 
     name: str = Field(pattern=rf"^{GROUP_NAME.pattern}$")
@@ -70,6 +71,8 @@ class NodeGroupSpec(_Value):
     hourly_price: Decimal | None = None
     ssh_key_ids: tuple[str, ...] = ()
     startup_script_id: str | None = None
+    startup_script: str | None = None
+    startup_script_keep: timedelta = timedelta(minutes=10)
     os_volume_size_gb: int | None = None
     os_volume_permanent: bool = True
     labels: dict[str, str] = Field(default_factory=dict)

@@ -25,6 +25,7 @@ from app.domain.service import Installation
 from app.errors import CloudError, NoCapacity, NotSent, OutcomeUnknown, Rejected, StoreError, Throttled
 from app.log import INSTANCE, bound, get_logger
 from app.reconcile.jobs.job import Bench
+from app.reconcile.jobs.scripts import ScriptDesk
 from app.reconcile.jobs.sweep import OS_VOLUME_SUFFIX
 
 DEFAULT_OS_VOLUME_GB = 100
@@ -41,9 +42,16 @@ _log = get_logger(job="provision")
 
 
 def order_for(
-    attempt: CreateAttempted, spec: NodeGroupSpec, installation: Installation, request: str | None = None
+    attempt: CreateAttempted,
+    spec: NodeGroupSpec,
+    installation: Installation,
+    request: str | None = None,
+    script_id: str | None = None,
 ) -> Order:
-    """What the create call sends for an attempt; `request` is the correlation id of the call that wants the machine."""
+    """What the create call sends for an attempt.
+
+    `request` is the correlation id of the call that wants the machine, `script_id` the startup script made for it.
+    """
     mark = Mark(cluster=installation.cluster_name, installation=installation.installation_id, group=attempt.node_group)
     return Order(
         hostname=attempt.instance,
@@ -54,7 +62,7 @@ def order_for(
         description=mark.text(request),
         tags=mark.tags(),
         ssh_key_ids=spec.ssh_key_ids,
-        startup_script_id=spec.startup_script_id,
+        startup_script_id=script_id or spec.startup_script_id,
         os_volume=OsVolume(
             name=f"{attempt.instance}{OS_VOLUME_SUFFIX}",
             size_gb=spec.os_volume_size_gb or DEFAULT_OS_VOLUME_GB,
@@ -75,6 +83,7 @@ class Provision:
     bench: Bench
     executor: Executor
     parallel: int
+    desk: ScriptDesk | None = None
     wake: Callable[[], None] = lambda: None
     _in_flight: dict[str, str] = field(default_factory=dict)
     _guard: threading.Condition = field(default_factory=threading.Condition)
@@ -144,8 +153,9 @@ class Provision:
         attempt = attempts[0]
         books = self.bench.books
         spec = books.groups[attempt.node_group].spec
-        order = order_for(attempt, spec, books.installation, instance.correlation_id)
         try:
+            script_id = None if self.desk is None else self.desk.script_for(attempt, cause)
+            order = order_for(attempt, spec, books.installation, instance.correlation_id, script_id)
             instance_id = self.bench.cloud.create_instance(order)
         except CloudError as error:
             self.bench.record(outcome(attempt, error), cause)

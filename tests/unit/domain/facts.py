@@ -20,6 +20,7 @@ from app.domain.instance.events import (
     End,
     ErrorClass,
     FailureCode,
+    FetchOutcome,
     Found,
     InstanceAdopted,
     InstanceCancelled,
@@ -29,6 +30,8 @@ from app.domain.instance.events import (
     InstanceRequested,
     InstanceStateObserved,
     ProviderIdLearned,
+    ScriptAssigned,
+    ScriptFetched,
 )
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.machine import Machine
@@ -189,6 +192,17 @@ def unknown(name: str = A, attempt: int = 1, reason: str = "read timed out") -> 
 def ruled_out(name: str = A, attempt: int = 1, looked_since: datetime = NOON) -> CreateRuledOut:
     """The create call created nothing after all."""
     return CreateRuledOut(instance=name, node_group="h100", attempt=attempt, looked_since=looked_since)
+
+
+def script_assigned(name: str = A, token: str | None = None) -> ScriptAssigned:
+    """The machine is ordered with an uploaded startup script."""
+    script = f"ca:v1:inst1:{name}:1"
+    return ScriptAssigned(instance=name, node_group="h100", script=script, script_id="s-1", token_digest=token)
+
+
+def script_fetched(name: str = A, outcome: FetchOutcome = FetchOutcome.SERVED) -> ScriptFetched:
+    """Somebody asked for the machine's script."""
+    return ScriptFetched(instance=name, node_group="h100", source="10.0.0.7", outcome=outcome)
 
 
 def rested(

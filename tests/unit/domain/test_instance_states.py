@@ -38,6 +38,8 @@ from .facts import (
     refused,
     ruled_out,
     running,
+    script_assigned,
+    script_fetched,
     unknown,
     wanted,
 )
@@ -49,6 +51,8 @@ EVENTS: dict[str, InstanceEvent] = {
     for event in (
         wanted(),
         attempted(),
+        script_assigned(),
+        script_fetched(),
         created(),
         refused(),
         unknown(),

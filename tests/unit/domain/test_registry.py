@@ -41,6 +41,13 @@ from app.domain.nodegroup.events import (
 )
 from app.domain.offering import Contract
 from app.domain.registry import EVENT_TYPES, UPCASTERS, UnknownEvent, decode
+from app.domain.scripts import (
+    ScriptDeleted,
+    ScriptDeletionAttempted,
+    ScriptEnd,
+    ScriptUploadAttempted,
+    ScriptUploaded,
+)
 from app.domain.service import ConfigurationLoaded, ConfigurationRejected, InstallationCreated, ServiceStarted
 
 from .facts import (
@@ -71,11 +78,15 @@ from .facts import (
     rested,
     retired,
     ruled_out,
+    script_assigned,
+    script_fetched,
     surplus,
     unknown,
     wanted,
 )
 from .scenario import NOON
+
+SCRIPT = "ca:v1:inst1:h100-aaaaaaaa:1"
 
 EVENTS: tuple[Event, ...] = (
     configured(H100.model_copy(update={"hourly_price": Decimal("1.50"), "labels": {"team": "ml"}})),
@@ -114,6 +125,12 @@ EVENTS: tuple[Event, ...] = (
     lost(cost=None),
     adopted(),
     cancelled(),
+    ScriptUploadAttempted(script=SCRIPT, instance=A, node_group="h100", digest="5c"),
+    ScriptUploaded(script=SCRIPT, script_id="s-1"),
+    ScriptDeletionAttempted(script=SCRIPT, script_id="s-1"),
+    ScriptDeleted(script=SCRIPT, script_id=None, reason=ScriptEnd.NEVER_UPLOADED),
+    script_assigned(),
+    script_fetched(),
     CloudUnreachable(code="timeout", message="no answer"),
     catalogue(H100_TYPE),
     PriceChanged(

@@ -8,6 +8,8 @@ _TABLE = """
                         requested    submitting   provisioning running   stopped   failed    deleting  lost
 requested               -            -            -            -         -         -         -         -
 create-attempted        submitting   -            -            -         -         -         -         -
+script-assigned         -            submitting   -            -         -         failed    deleting  -
+script-fetched          requested    submitting   provisioning running   stopped   failed    deleting  -
 created                 provisioning provisioning -            -         -         failed    deleting  -
 create-refused          -            requested    requested    -         -         failed    deleting  -
 create-outcome-unknown  -            submitting   -            -         -         -         deleting  -

@@ -1,0 +1,1 @@
+"""Startup scripts: what a machine is told to do at its first boot."""

@@ -1,0 +1,313 @@
+"""Startup scripts at the cloud: there before the machine is ordered, gone when nobody needs them, whatever crashes."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+
+from app.domain.instance.events import FailureCode
+from app.domain.offering import Contract
+from app.errors import NotSent, OutcomeUnknown, Rejected
+from app.reconcile.jobs.provision import Provision
+from app.reconcile.jobs.scripts import ScriptDesk, Scripts
+from app.startup.sources import ScriptSource
+from app.startup.template import ScriptError
+
+from .conftest import MakeHouse
+from .house import House, spec
+from .world import NO_STOCK, TIMEOUT, Killed, refuses
+
+SECRET = "abcdef.0123456789abcdef"
+OWN = "#!/bin/sh\njoin {{ join_token | shell_quote }} {{ hostname }} {{ contract }}\n"
+SAME = "#!/bin/sh\njoin {{ join_token | shell_quote }}\n"
+KEEP = timedelta(minutes=10)
+
+
+class Office:
+    """The house's script jobs, made anew with every start."""
+
+    def __init__(self, house: House, template: str = OWN) -> None:
+        self.house = house
+        self.seen: list[tuple[int, int]] = []
+        self.template = template
+        self.open()
+
+    def open(self) -> None:
+        """Take the house's current process over."""
+        bench = self.house.provision.bench
+        self.keeper = Scripts(bench=bench, look_every=KEEP, observer=lambda ours, all_: self.seen.append((ours, all_)))
+        source = ScriptSource(template=self.template, values={"join_token": lambda: SECRET})
+        self.desk = ScriptDesk(bench=bench, keeper=self.keeper, sources={"h100": source})
+        self.house.provision = Provision(
+            bench=bench, executor=self.house.executor, parallel=self.house.parallel, desk=self.desk
+        )
+
+    def restart(self) -> None:
+        """The process is killed; the next one looks at the cloud anew."""
+        self.house.restart()
+        self.open()
+
+    def texts(self) -> list[str]:
+        """What is stored at the cloud."""
+        return [text for _, text in self.house.world.texts.values()]
+
+
+@pytest.fixture
+def office(house: House) -> Office:
+    """A house whose group h100 renders its own scripts."""
+    house.configure(spec(startup_script="text", startup_script_keep=KEEP, contracts=(Contract.SPOT,)))
+    return Office(house)
+
+
+def test_a_machine_is_ordered_with_its_own_script(office: Office) -> None:
+    """Rendered for it, under a name that is ours and unique, and in the books by name and id alone."""
+    house = office.house
+    (name,) = house.grow()
+    house.provision_until_quiet()
+    assert office.texts() == [f"#!/bin/sh\njoin {SECRET} {name} spot\n"]
+    assert house.world.orders[0].startup_script_id == "script-1"
+    assert house.world.uploads == [f"ca:v1:inst1:{name}:1"]
+    assert house.instance(name).script == f"ca:v1:inst1:{name}:1"
+    assert [kind for kind in house.types() if "script" in kind] == [
+        "cloud.script-upload-attempted",
+        "cloud.script-uploaded",
+        "instance.script-assigned",
+    ]
+
+
+def test_a_script_goes_when_its_machine_has_run_for_a_while(office: Office) -> None:
+    """Ten minutes: nobody promises that the text is copied when the machine is ordered."""
+    house = office.house
+    (name,) = house.running()
+    house.clock.advance(KEEP - timedelta(seconds=21))
+    office.keeper.run()
+    assert len(office.texts()) == 1
+    house.clock.advance(1)
+    office.keeper.run()
+    assert office.texts() == []
+    assert not house.books.cloud.scripts
+    assert house.types()[-2:] == ["cloud.script-deletion-attempted", "cloud.script-deleted"]
+    office.keeper.run()
+    assert house.instance(name).script is not None
+
+
+def test_a_script_goes_at_once_with_a_machine_that_nobody_wants(office: Office) -> None:
+    """Also one whose creation failed."""
+    house = office.house
+    house.world.always_create = refuses(NO_STOCK)
+    (failed,) = house.grow()
+    house.provision_until_quiet()
+    assert house.state(failed) == "failed"
+    office.keeper.run()
+    assert office.texts() == []
+
+
+def test_machines_with_the_same_script_share_it(house: House) -> None:
+    """Constant scripts are one upload by content, and stay as long as one machine needs them."""
+    house.configure(spec(startup_script="text"))
+    office = Office(house, SAME)
+    names = house.grow(5)
+    house.provision_until_quiet()
+    assert len(house.world.uploads) == len(house.world.texts) == 1
+    assert {order.startup_script_id for order in house.world.orders} == {"script-1"}
+    house.delete(*names[:4])
+    office.keeper.run()
+    assert len(office.texts()) == 1
+    house.delete(names[4])
+    office.keeper.run()
+    assert office.texts() == []
+
+
+def test_a_script_that_is_being_deleted_is_not_shared(house: House) -> None:
+    """The deletion failed once; meanwhile the next machine gets a new upload."""
+    house.configure(spec(startup_script="text"))
+    office = Office(house, SAME)
+    (first,) = house.grow()
+    house.provision_until_quiet()
+    house.delete(first)
+    house.world.on_script_delete.append(NotSent("down", code="x"))
+    office.keeper.run()
+    house.grow()
+    house.provision_until_quiet()
+    assert len(house.world.uploads) == 2
+    office.keeper.run()
+    assert [name for name, _ in house.world.texts.values()] == [house.world.uploads[1]]
+
+
+def stored_and_killed(store: Callable[[], str]) -> str:
+    """The upload is done, and the process dies before it hears of it."""
+    store()
+    raise Killed
+
+
+def test_what_a_crash_leaves_behind_is_swept(office: Office) -> None:
+    """Killed between upload and answer: nothing was ordered, the wish is ordered again, the text goes."""
+    house = office.house
+    (name,) = house.grow()
+    house.world.on_upload.append(stored_and_killed)
+    with pytest.raises(Killed):
+        house.provision.run()
+    office.restart()
+    assert len(office.texts()) == 1
+    office.keeper.run()
+    assert office.texts() == []
+    house.ticks(20)
+    assert (house.state(name), len(house.world.alive)) == ("provisioning", 1)
+    assert [text_name for text_name, _ in house.world.texts.values()] == [f"ca:v1:inst1:{name}:2"]
+
+
+def test_an_upload_that_never_arrived_is_forgotten(office: Office) -> None:
+    """Killed before the request left."""
+    house = office.house
+    house.grow()
+
+    def killed(_store: Callable[[], str]) -> str:
+        raise Killed
+
+    house.world.on_upload.append(killed)
+    with pytest.raises(Killed):
+        house.provision.run()
+    office.restart()
+    assert house.books.cloud.scripts
+    office.keeper.run()
+    assert not house.books.cloud.scripts
+    assert house.types()[-1] == "cloud.script-deleted"
+
+
+def test_an_upload_of_unknown_outcome_is_no_order_of_unknown_outcome(office: Office) -> None:
+    """The order was never sent, so it may be tried again at once; the stored text is found by its name and goes."""
+    house = office.house
+
+    def stored_and_lost(store: Callable[[], str]) -> str:
+        store()
+        raise TIMEOUT
+
+    house.world.on_upload.append(stored_and_lost)
+    (name,) = house.grow()
+    house.provision.run()
+    assert house.state(name) == "requested"
+    assert "instance.create-outcome-unknown" not in house.types()
+    house.clock.advance(2)
+    house.provision.run()
+    assert house.state(name) == "provisioning"
+    office.keeper.run()
+    assert [text_name for text_name, _ in house.world.texts.values()] == [f"ca:v1:inst1:{name}:2"]
+
+
+def fill(house: House, ours: int, theirs: int) -> None:
+    """Scripts in the project that no machine needs."""
+    for number in range(ours):
+        house.world.texts[f"left-{number}"] = (f"ca:v1:inst1:gone-{number:08}:1", "x")
+    for number in range(theirs):
+        house.world.texts[f"theirs-{number}"] = (f"somebody's {number}", "x")
+
+
+def test_room_is_made_when_the_quota_is_used_up(office: Office) -> None:
+    """F26: 100 scripts, 60 of them ours and unused: ours go, the creation proceeds, theirs stay."""
+    house = office.house
+    fill(house, 60, 40)
+    (name,) = house.grow()
+    house.provision_until_quiet()
+    assert house.state(name) == "provisioning"
+    assert sum(text_name.startswith("somebody's") for text_name, _ in house.world.texts.values()) == 40
+    assert len(house.world.texts) == 41
+    assert office.seen == [(0, 40)]
+
+
+def test_without_room_the_failure_says_so(office: Office) -> None:
+    """F26: 100 scripts of others: class other, a code of its own, what to do, and nothing of theirs touched."""
+    house = office.house
+    fill(house, 0, 100)
+    (name,) = house.grow()
+    house.provision_until_quiet()
+    failed = house.instance(name)
+    assert (failed.state, failed.error_class, failed.error_code) == ("failed", 99, FailureCode.SCRIPT_QUOTA)
+    assert failed.error_message == (
+        "startup script: Startup script quota exceeded; "
+        "delete startup scripts in Verda's console or ask Verda for a higher quota"
+    )
+    assert (len(house.world.texts), house.world.orders) == (100, [])
+    assert not house.books.cloud.scripts
+
+
+def test_a_script_the_api_refuses_is_one_clear_failure(office: Office) -> None:
+    """F42: the API is asked once for a configuration, not for every node; new settings are tried anew."""
+    house = office.house
+
+    def too_large(_store: Callable[[], str]) -> str:
+        raise Rejected(f"script too long: join {SECRET}", code="invalid_request", status=400)
+
+    house.world.on_upload.append(too_large)
+    names = house.grow(3)
+    house.provision_until_quiet()
+    assert {(house.state(name), house.instance(name).error_code) for name in names} == {
+        ("failed", FailureCode.SCRIPT_REFUSED)
+    }
+    assert len(house.world.uploads) == 1
+    assert SECRET not in str([house.instance(name).error_message for name in names])
+    office.desk.replace_sources(office.desk.sources)
+    (again,) = house.grow()
+    house.provision_until_quiet()
+    assert house.state(again) == "provisioning"
+
+
+def test_a_value_that_is_gone_fails_the_order_and_not_the_job(office: Office) -> None:
+    """The file of the join token was removed while we ran."""
+    house = office.house
+
+    def gone() -> str:
+        raise ScriptError("cannot have join_token from its file: there is no such file")
+
+    office.desk.replace_sources({"h100": ScriptSource(template=OWN, values={"join_token": gone})})
+    (name,) = house.grow()
+    house.provision_until_quiet()
+    assert house.instance(name).error_message == (
+        "the startup script cannot have join_token from its file: there is no such file; "
+        "mend the node group's startup script"
+    )
+    assert house.world.uploads == []
+
+
+def test_scripts_of_other_installations_are_not_ours(office: Office) -> None:
+    """The name carries the installation; a person's copy of it with another id stays too."""
+    house = office.house
+    house.world.texts["a"] = ("ca:v1:inst2:h100-aaaaaaaa:1", "x")
+    house.world.texts["b"] = ("notes on ca:v1:inst1:", "x")
+    office.keeper.run()
+    assert set(house.world.texts) == {"a", "b"}
+
+
+@pytest.mark.usefixtures("office")
+def test_no_secret_is_in_the_database(house: House) -> None:
+    """Not in an event, not in a projection, not in the file's free pages."""
+    house.running(2)
+    house.close()
+    assert SECRET.encode() not in b"".join(path.read_bytes() for path in house.path.parent.glob(f"{house.path.name}*"))
+    with closing(sqlite3.connect(house.path)) as connection:
+        assert connection.execute("SELECT count(*) FROM instances WHERE script IS NOT NULL").fetchone() == (2,)
+
+
+def test_a_listing_that_fails_is_tried_again(office: Office) -> None:
+    """And deletes nothing meanwhile."""
+    house = office.house
+    fill(house, 1, 0)
+    house.world.on_scripts.append(OutcomeUnknown("read timed out", code="timeout"))
+    office.keeper.run()
+    assert len(house.world.texts) == 1
+    office.keeper.run()
+    assert house.world.texts == {}
+
+
+def test_sharing_goes_on_after_a_restart(make_house: MakeHouse) -> None:
+    """The books remember digests, so a second process uploads nothing again."""
+    house = make_house()
+    house.configure(spec(startup_script="text"))
+    office = Office(house, SAME)
+    house.grow()
+    house.provision_until_quiet()
+    office.restart()
+    house.grow()
+    house.provision_until_quiet()
+    assert len(house.world.uploads) == 1
