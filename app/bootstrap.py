@@ -140,7 +140,9 @@ class App:
             self._executor = ThreadPoolExecutor(self._config.verda.parallel_creates, thread_name_prefix="create")
             self.scheduler = self._build_scheduler()
             self.web = self._build_web()
-            self._admin = AdminServer(self.ledger, self._ids, socket_of(Path(self._config.database)))
+            self._admin = AdminServer(
+                self.ledger, self._ids, socket_of(Path(self._config.database)), self._cloud.list_instances
+            )
             undo.pop_all()
         self.ledger.subscribe(self._on_recorded)
 

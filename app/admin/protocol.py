@@ -10,13 +10,18 @@ LONGEST_LINE = 64 * 1024
 
 
 class Request(BaseModel):
-    """What an operator wants done to a node group, and why."""
+    """What an operator wants done to a node group, and why.
+
+    To adopt: machines whose host name begins with `hostname_prefix`; a dry run only says what would happen.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    command: Literal["pause", "resume", "drain"]
+    command: Literal["pause", "resume", "drain", "adopt"]
     node_group: str
     reason: str
+    hostname_prefix: str = ""
+    dry_run: bool = True
 
 
 class Reply(BaseModel):

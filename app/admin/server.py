@@ -5,6 +5,7 @@ import pwd
 import socket
 import struct
 import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import assert_never
 
@@ -12,18 +13,26 @@ from pydantic import ValidationError
 
 from app.admin.protocol import LONGEST_LINE, Reply, Request, line_of, object_of
 from app.clock import Ids
+from app.domain.adoption import AdoptMachines, objection
 from app.domain.decide import Command
 from app.domain.envelope import Cause
+from app.domain.machine import Machine
 from app.domain.nodegroup.commands import DrainNodeGroup, PauseNodeGroup, ResumeNodeGroup
+from app.domain.nodegroup.decide import served_group
 from app.errors import InvalidRequest, ProviderError
 from app.ledger.ledger import Ledger
 from app.log import get_logger
 
 _ACTOR = "operator"
 _PATIENCE_S = 5.0
+_MOST_TOLD = 200
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 _log = get_logger(room="admin")
+
+
+Machines = Callable[[], Sequence[Machine]]
+"""Lists the machines of the cloud's project; raises ProviderError."""
 
 
 class AdminServer:
@@ -32,8 +41,9 @@ class AdminServer:
     One request at a time: a person types them, and the ledger takes one command at a time anyway.
     """
 
-    def __init__(self, ledger: Ledger, ids: Ids, path: Path) -> None:
+    def __init__(self, ledger: Ledger, ids: Ids, path: Path, machines: Machines = tuple) -> None:
         self._ledger = ledger
+        self._machines = machines
         self._ids = ids
         self._path = path
         self._socket: socket.socket | None = None
@@ -84,7 +94,9 @@ class AdminServer:
         operator = _operator(caller)
         cause = Cause(actor=_ACTOR, correlation_id=self._ids.token())
         try:
-            recorded = self._ledger.execute(command_of(request, operator), cause)
+            if request.command == "adopt" and request.dry_run:
+                return Reply(happened=self._would_adopt(request))
+            recorded = self._ledger.execute(self._command(request, operator), cause)
         except ProviderError as error:
             return Reply(error=type(error).__name__, message=error.message)
         happened = tuple(item.event.sentence for item in recorded)
@@ -98,6 +110,29 @@ class AdminServer:
         )
         return Reply(happened=happened or (f"nothing to do: {request.node_group} is so already",))
 
+    def _command(self, request: Request, operator: str) -> Command:
+        if request.command == "adopt":
+            return AdoptMachines(node_group=request.node_group, machines=self._named(request))
+        return command_of(request, operator)
+
+    def _named(self, request: Request) -> tuple[Machine, ...]:
+        """The machines that the prefix names; an empty one would name every stranger's."""
+        if not request.hostname_prefix:
+            raise InvalidRequest("a hostname prefix must not be empty: it would name every machine of the project")
+        named = (machine for machine in self._machines() if machine.hostname.startswith(request.hostname_prefix))
+        return tuple(sorted(named, key=lambda machine: (machine.hostname, machine.instance_id)))
+
+    def _would_adopt(self, request: Request) -> tuple[str, ...]:
+        books = self._ledger.books
+        group = served_group(books, request.node_group)
+        told = []
+        for machine in self._named(request)[:_MOST_TOLD]:
+            words = f"{machine.hostname} ({machine.instance_id}, {machine.instance_type}, {machine.location}"
+            words += f", {machine.status}, {machine.price_per_hour} an hour)"
+            against = objection(machine, group, books)
+            told.append(f"would adopt {words}" if against is None else f"would leave {words}: {against}")
+        return tuple(told) or (f"no machine's host name begins with {request.hostname_prefix!r}",)
+
 
 def command_of(request: Request, operator: str) -> Command:
     """The command that a request stands for."""
@@ -108,6 +143,8 @@ def command_of(request: Request, operator: str) -> Command:
             return ResumeNodeGroup(node_group=request.node_group, operator=operator, reason=request.reason)
         case "drain":
             return DrainNodeGroup(node_group=request.node_group, operator=operator, reason=request.reason)
+        case "adopt":
+            raise InvalidRequest("machines are adopted by the server, which knows them")
         case _:
             assert_never(request.command)
 

@@ -39,6 +39,10 @@ COMMANDS: Families = {
     ),
     "resume": ("operate", "Let a paused node group grow again."),
     "drain": ("operate", "Pause a node group and delete all its machines now."),
+    "adopt": (
+        "operate",
+        "Take over machines that another tool made. Without --yes nothing happens but a list of what would.",
+    ),
     "doctor": (
         "doctor",
         "Look at configuration, certificates, disk, clock, account and node groups; a remedy for what is wrong.",

@@ -1,4 +1,4 @@
-"""What an operator does to a node group by hand: `pause`, `resume`, `drain`. Recorded with the reason."""
+"""What an operator does to a node group by hand: `pause`, `resume`, `drain`, `adopt`. Recorded with the reason."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -21,6 +21,7 @@ def register(cli: typer.Typer) -> None:
     cli.command("pause")(pause)
     cli.command("resume")(resume)
     cli.command("drain")(drain)
+    cli.command("adopt")(adopt)
 
 
 def pause(node_group: GroupArgument, *, reason: ReasonOption, database: ServersDatabaseOption = DATABASE) -> None:
@@ -47,6 +48,27 @@ def drain(
     if not yes:
         typer.confirm(f"Delete all machines of {node_group}, with whatever runs on them?", abort=True)
     _do("drain", node_group, reason, database)
+
+
+def adopt(
+    *,
+    hostname_prefix: Annotated[str, typer.Option(help="What the machines' host names begin with, exactly.")],
+    group: Annotated[str, typer.Option(help="The node group that takes them in.")],
+    reason: Annotated[str, typer.Option("--reason", "-r", help="Why.")] = "made by another tool",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it; without this it is only told.")] = False,
+    database: ServersDatabaseOption = DATABASE,
+) -> None:
+    """Take over machines that another tool made. Without --yes nothing happens but a list of what would.
+
+    Adopted machines are like our own from then on: Cluster Autoscaler may delete them. Stop the other tool first.
+    """
+    request = Request(
+        command="adopt", node_group=group, reason=reason, hostname_prefix=hostname_prefix, dry_run=not yes
+    )
+    for sentence in ask(socket_of(database), request):
+        typer.echo(sentence)
+    if not yes:
+        typer.echo("nothing was changed: say --yes to do it")
 
 
 def _do(command: Literal["pause", "resume", "drain"], node_group: str, reason: str, database: Path) -> None:

@@ -64,3 +64,12 @@ SinceOption = Annotated[
     datetime | None, typer.Option(parser=moment, metavar="TIME", help="From this time on, in UTC unless it says so.")
 ]
 UntilOption = Annotated[datetime | None, typer.Option(parser=moment, metavar="TIME", help="Before this time.")]
+
+NodesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--nodes",
+        metavar="MIN:MAX:TYPE:REGION:GROUP",
+        help="A node group as the in-tree DataCrunch provider has it, with DATACRUNCH_* variables; repeatable.",
+    ),
+]

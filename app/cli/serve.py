@@ -11,7 +11,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from app.bootstrap import App, embedded_simulator, log_as_configured, wait_until_serving
-from app.config.load import LoadedConfig, Overrides, load
+from app.cli.options import NodesOption
+from app.config.load import LoadedConfig, Overrides, given_file, load_given
 from app.config.values import Refused, address
 from app.errors import ConfigurationError, Problem, ProviderError, StoreHeld
 from app.log import DebugSwitch, get_logger
@@ -22,11 +23,14 @@ _SIMULATOR_STATE = "simulator.json"
 _FENCE_CHECK_S = 0.5
 _log = get_logger()
 
-ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")]
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", "-c", help="The configuration file; config.yaml unless there are --nodes.")
+]
 PortOption = Annotated[int | None, typer.Option(help="gRPC port, in place of the configuration's.")]
 HttpPortOption = Annotated[int | None, typer.Option(help="HTTP port, in place of the configuration's.")]
 DatabaseOption = Annotated[str | None, typer.Option(help="Database file, in place of the configuration's.")]
 LevelOption = Annotated[str | None, typer.Option(help="debug, info, warning or error.")]
+TemplateOption = Annotated[str | None, typer.Option(help="Form of provider ids, in place of the configuration's.")]
 SimulatorOption = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="Start the simulated cloud there and use it instead of Verda."),
@@ -40,7 +44,9 @@ def register(cli: typer.Typer) -> None:
 
 def serve(
     *,
-    config: ConfigOption = Path("config.yaml"),
+    config: ConfigOption = None,
+    nodes: NodesOption = None,
+    provider_id_template: TemplateOption = None,
     port: PortOption = None,
     http_port: HttpPortOption = None,
     database: DatabaseOption = None,
@@ -52,9 +58,20 @@ def serve(
     SIGINT and SIGTERM stop it; a second one ends it at once. SIGHUP reads the configuration again, which also happens
     by itself when the file changes. SIGUSR1 turns the debug log on and off.
     """
-    overrides = Overrides(port=port, http_port=http_port, database=database, log_level=log_level)
-    origin = Origin(path=config, load=lambda: load(config, environ=os.environ, overrides=overrides))
-    loaded = origin.load()
+    overrides = Overrides(
+        port=port,
+        http_port=http_port,
+        database=database,
+        log_level=log_level,
+        provider_id_template=provider_id_template,
+    )
+
+    def read() -> LoadedConfig:
+        return load_given(config, nodes or (), environ=os.environ, overrides=overrides)
+
+    loaded = read()
+    path = given_file(config, nodes or (), os.environ)
+    origin = None if path is None else Origin(path=path, load=read)
     log_as_configured(loaded)
     for warning in loaded.warnings:
         _log.warning("configuration", where=f"{warning.source}:{warning.line}", path=warning.path, what=warning.message)

@@ -1,4 +1,4 @@
-"""The configuration: `config check`, `show`, `diff`, `schema`."""
+"""The configuration: `config check`, `show`, `diff`, `schema`, `convert`."""
 
 import os
 from collections.abc import Iterable
@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from app.cli.options import DATABASE, DatabaseOption
+from app.cli.options import DATABASE, DatabaseOption, NodesOption
 from app.cli.render import Output, show
+from app.config.convert import from_datacrunch, from_file, report
 from app.config.difference import Change, differences, model_differences
 from app.config.load import LoadedConfig, load
 from app.config.schema import page
@@ -33,6 +34,7 @@ def register(cli: typer.Typer) -> None:
     config.command("show")(show_all)
     config.command("diff")(diff)
     config.command("schema")(schema)
+    config.command("convert")(convert)
     cli.add_typer(config, name="config")
 
 
@@ -101,3 +103,34 @@ def _against_the_log(after: LoadedConfig, database: Path) -> Iterable[Change]:
 def schema() -> None:
     """The JSON Schema of the configuration file, for editors and continuous integration."""
     typer.echo(page(), nl=False)
+
+
+def convert(
+    file: Annotated[
+        Path | None, typer.Argument(help="The older tool's file; with --nodes a file with other settings.")
+    ] = None,
+    *,
+    nodes: NodesOption = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the file there, not over one.")] = None,
+) -> None:
+    """Make a configuration of ours from another tool's, and tell of every setting what became of it.
+
+    Reads the Python provider's file, or the in-tree DataCrunch provider's flags and DATACRUNCH_* variables. The file
+    goes to the standard output, the report to the standard error.
+    """
+    if file is None and not nodes:
+        raise typer.BadParameter("name a file, or give the --nodes of the older tool")
+    converted = from_datacrunch(nodes, file, os.environ) if nodes else from_file(file or CONFIG, os.environ)
+    for line in report(converted.steps):
+        typer.echo(line, err=True)
+    for warning in converted.loaded.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    if output is None:
+        typer.echo(converted.text, nl=False)
+        return
+    try:
+        descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise typer.BadParameter(f"cannot write {output}: {error.strerror}") from error
+    with os.fdopen(descriptor, "w", encoding="utf-8") as target:
+        target.write(converted.text)

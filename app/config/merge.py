@@ -24,8 +24,8 @@ def groups(draft: Draft) -> dict[str, dict[str, Value]]:
     return {name: group for name, group in found.items() if isinstance(group, dict)}
 
 
-def older_resources(draft: Draft) -> None:
-    """Give the sizes of the older Python provider their places in today's keys."""
+def older_forms(draft: Draft) -> None:
+    """Give the sizes and taints of the older Python provider their places in today's keys."""
     for name, group in groups(draft).items():
         _older_resources(draft, group, (shape.GROUPS, name))
     defaults = draft.data.get(shape.DEFAULTS)
@@ -34,6 +34,13 @@ def older_resources(draft: Draft) -> None:
 
 
 def _older_resources(draft: Draft, group: dict[str, Value], path: Path) -> None:
+    _older_taints(draft, group, path)
+    override = group.pop("override_resources", None)
+    if override is not None and group.get("resources") is not None:
+        draft.refuse((*path, "override_resources"), "resources and override_resources are both given: keep resources")
+    elif override is not None:
+        group["resources"] = override
+        draft.moved[*path, "resources"] = (*path, "override_resources")
     resources = group.get("resources")
     if not isinstance(resources, dict):
         return
@@ -48,6 +55,16 @@ def _older_resources(draft: Draft, group: dict[str, Value], path: Path) -> None:
         if key in resources:
             del resources[key]
             draft.warn((*inside, key), "is not used: Verda's catalogue describes the GPUs")
+
+
+def _older_taints(draft: Draft, group: dict[str, Value], path: Path) -> None:
+    """`key: "value:Effect"` as `key=value:Effect`."""
+    taints = group.get("taints")
+    if not isinstance(taints, dict):
+        return
+    group["taints"] = [f"{key}={value}" if isinstance(value, str) else value for key, value in taints.items()]
+    for index, key in enumerate(taints):
+        draft.moved[*path, "taints", index] = (*path, "taints", key)
 
 
 def _move_memory(draft: Draft, resources: dict[str, Value], memory: Value, inside: Path) -> None:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import assert_never
 
-from app.domain import cloud, deadlines, observation, script_decide, service
+from app.domain import adoption, cloud, deadlines, observation, script_decide, service
 from app.domain.books import Books
 from app.domain.cluster import commands as cluster_commands
 from app.domain.cluster import decide as cluster_decide
@@ -60,6 +60,7 @@ Command = (
     | script_decide.ScriptCommand
     | observation.ObserveMachines
     | observation.Readopt
+    | adoption.AdoptMachines
     | instance_commands.CheckDeadlines
     | service.StartService
     | service.RejectConfiguration
@@ -87,6 +88,8 @@ def decide(command: Command, books: Books, now: datetime) -> Decision:
             return observation.observe_machines(command, books, now)
         case observation.Readopt():
             return observation.readopt(command, books)
+        case adoption.AdoptMachines():
+            return adoption.adopt_machines(command, books)
         case instance_commands.CheckDeadlines():
             return deadlines.check_deadlines(command, books, now)
         case service.StartService():

@@ -127,6 +127,11 @@ def _adopted(machine: Machine, name: str, node_group: str, provider_id: str) -> 
     yield _seen(name, node_group, machine, state, f"the cloud says {machine.status}")
 
 
+def adopted(machine: Machine, name: str, node_group: str, books: Books) -> Iterable[Event]:
+    """The facts that take a machine into a group under this name."""
+    return _adopted(machine, name, node_group, _provider_id(machine, node_group, books))
+
+
 def _groups_first(events: Sequence[Event], books: Books) -> Iterable[Event]:
     """Before an instance is adopted into a group nobody configured, that group comes into being, retired."""
     made: set[str] = set()

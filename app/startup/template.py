@@ -44,6 +44,9 @@ def _environment() -> ImmutableSandboxedEnvironment:
     environment = ImmutableSandboxedEnvironment(
         loader=FunctionLoader(_includable),
         undefined=StrictUndefined,
+        # Jinja's own `{#` stands in every shell script that counts: `${#list[@]}`.
+        comment_start_string="{#%",
+        comment_end_string="%#}",
         autoescape=False,
         keep_trailing_newline=True,
         trim_blocks=True,

@@ -13,10 +13,11 @@ from app.admin.client import ask
 from app.admin.protocol import Request, socket_of
 from app.admin.server import AdminServer
 from app.clock import SeededIds
+from app.domain.machine import Machine
 from app.errors import InvalidRequest, NotFound, RuleViolation, Unreachable
 from app.ledger.ledger import Ledger
 from tests.cli.prompt import run, typed
-from tests.store.harness import CA, one_more, opened, rows, start
+from tests.store.harness import CA, H100, one_more, opened, rows, start
 
 ME = f"{pwd.getpwuid(os.getuid()).pw_name} (uid {os.getuid()})"
 
@@ -120,3 +121,35 @@ def test_a_path_too_long_for_a_socket_stops_nobody(tmp_path: Path) -> None:
         ledger.execute(one_more("gpu-aaaaaaaa"), CA)
     with pytest.raises(Unreachable):
         ask(socket_of(directory / "provider.db"), Request(command="pause", node_group="gpu", reason="x"))
+
+
+def test_machines_of_another_tool_are_adopted_after_a_dry_run(tmp_path: Path) -> None:
+    """By the beginning of their host names; nothing happens without --yes, and strangers are left alone."""
+    database = tmp_path / "provider.db"
+    shown = [
+        Machine(instance_id=f"id-{name}", hostname=name, status="running", instance_type=kind, location="FIN-01")
+        for name, kind in (("old-vm-1", H100.name), ("old-vm-2", "1V100.6V"), ("olde", H100.name))
+    ]
+    with opened(database) as ledger:
+        start(ledger)
+        server = AdminServer(ledger, SeededIds(1), socket_of(database), lambda: shown)
+        server.start()
+        try:
+            words = ("adopt", "--hostname-prefix", "old-vm-", "--group", "gpu", "--database", database)
+            told = typed(*words)
+            assert ledger.books.target_size("gpu") == 0
+            typed(*words, "--yes")
+            assert {name for name, one in ledger.books.instances.items() if one.node_group == "gpu"} == {"old-vm-1"}
+            assert run("adopt", "--hostname-prefix", "", "--group", "gpu", "--database", database).exit_code != 0
+        finally:
+            server.stop()
+    assert told.splitlines()[-3:] == [
+        "would adopt old-vm-1 (id-old-vm-1, 1H100.80S.30V, FIN-01, running, None an hour)",
+        (
+            "would leave old-vm-2 (id-old-vm-2, 1V100.6V, FIN-01, running, None an hour): "
+            "it is a 1V100.6V, the group is of 1H100.80S.30V"
+        ),
+        "nothing was changed: say --yes to do it",
+    ]
+    query = "SELECT actor, what FROM v_events WHERE type = 'instance.adopted'"
+    assert rows(database, query) == [("operator", "old-vm-1 (id-old-vm-1) found at the cloud and taken into gpu")]

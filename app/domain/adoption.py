@@ -1,0 +1,57 @@
+"""Taking machines over that another tool made: only those an operator names, by their host names' beginning."""
+
+import re
+from dataclasses import dataclass
+
+from app.domain.books import Books
+from app.domain.envelope import Decision, Event
+from app.domain.ids import Mark
+from app.domain.instance.lifecycle import Phase, phase_of
+from app.domain.machine import Machine
+from app.domain.nodegroup.decide import served_group
+from app.domain.nodegroup.state import NodeGroup
+from app.domain.observation import adopted
+from app.errors import RuleViolation
+
+_HOSTNAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptMachines:
+    """Make these machines instances of a node group, those of them that can be."""
+
+    node_group: str
+    machines: tuple[Machine, ...]
+
+
+def adopt_machines(command: AdoptMachines, books: Books) -> Decision:
+    """Every machine that nothing speaks against; the rest is left alone.
+
+    Raises:
+        NotFound: no such group.
+        RuleViolation: the group left the configuration.
+    """
+    group = served_group(books, command.node_group)
+    if group.retired:
+        raise RuleViolation(f"node group {group.name} left the configuration", node_group=group.name)
+    events: list[Event] = []
+    for machine in command.machines:
+        if objection(machine, group, books) is None:
+            events.extend(adopted(machine, machine.hostname, group.name, books))
+    return Decision(tuple(events))
+
+
+def objection(machine: Machine, group: NodeGroup, books: Books) -> str | None:
+    """What speaks against taking a machine into a group, None if nothing does."""
+    if books.find_by_key(machine.instance_id) is not None or machine.hostname in books.instances:
+        return "it is in the books already"
+    if phase_of(machine.status) is Phase.ENDED:
+        return f"it is {machine.status}"
+    mark = Mark.parse(machine.description)
+    if mark is not None:
+        return f"it carries the mark of installation {mark.installation}, which may be alive"
+    if not _HOSTNAME.fullmatch(machine.hostname):
+        return "its host name cannot be the name of a node"
+    if machine.instance_type != group.spec.instance_type:
+        return f"it is a {machine.instance_type}, the group is of {group.spec.instance_type}"
+    return None
