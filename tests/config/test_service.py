@@ -198,5 +198,5 @@ startup_script_server: {listen: null, url: null}
 
 def test_refused_keys_are_refused_in_defaults_too(desk: Desk) -> None:
     """Once, at their line."""
-    told = desk.told(GROUP + "defaults:\n  startup_script: '#!/bin/sh'\n")
-    assert [one[:2] for one in told] == [(8, "defaults.startup_script")]
+    told = desk.told(GROUP + "defaults:\n  replace_lost: true\n")
+    assert [one[:2] for one in told] == [(8, "defaults.replace_lost")]
