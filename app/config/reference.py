@@ -4,12 +4,14 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Literal, TypeGuard, Union, get_args, get_origin
 
 from pydantic import SecretStr, TypeAdapter
 from pydantic.fields import FieldInfo
 
+from app.config import schema
 from app.config.draft import path_text
 from app.config.environment import ENVIRONMENT, SECRET_FILES
 from app.config.fields import Named, Section
@@ -147,5 +149,13 @@ def _default(field: FieldInfo) -> str:
     return f"`{written}`" if isinstance(written, str) and written else f"`{json.dumps(written)}`"
 
 
+def _write_schema_beside() -> None:
+    """In a checkout, so that nobody publishes the one without the other."""
+    published = Path("docs/configuration.schema.json")
+    if published.exists() and published.read_text(encoding="utf-8") != schema.page():
+        published.write_text(schema.page(), encoding="utf-8")
+
+
 if __name__ == "__main__":
+    _write_schema_beside()
     sys.stdout.write(page())

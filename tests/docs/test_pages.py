@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from app.cli import metrics_page
+from app.cli import commands_page, metrics_page
 from app.cli.catalogue_page import page
 from app.domain.instance.events import FailureCode
 from app.simulator.config import SimulatorConfig
@@ -23,6 +23,14 @@ def test_every_failure_code_is_explained() -> None:
     """An operator looks up what the autoscaler shows."""
     text = (DOCS / "autoscaler.md").read_text()
     assert [code for code in FailureCode if f"`{code}`" not in text] == []
+
+
+def test_page_of_commands_says_what_the_commands_say() -> None:
+    """`python -m app.cli.commands_page > docs/commands.md` makes it anew; what stands there must still be so."""
+    now = {section.partition("`")[0]: section for section in commands_page.page().split("\n## `")[1:]}
+    written = (DOCS / "commands.md").read_text().split("\n## `")[1:]
+    assert len(written) >= 20
+    assert [section for section in written if now.get(section.partition("`")[0]) != section] == []
 
 
 def test_page_of_metrics_is_what_the_server_exposes() -> None:
