@@ -16,13 +16,24 @@ _HEAD = """\
 This page is made from the code: `python -m app.cli.commands_page > docs/commands.md`.
 
 The commands that look read the database, whether the server runs or not, and never write it; `--database` names it.
-`pause`, `resume` and `drain` go through the socket beside the database to the running server, and are in the log with who asked and why.
+`pause`, `resume` and `drain` go through the socket beside the database to the running server.
+They are in the log with who asked and why.
 `--output` is `table`, `json` or `yaml`; a table becomes plain text when nobody looks.
 Times are read as UTC unless they say otherwise.
 
-Exit codes: 0 fine, 1 the answer is no, 2 wrong usage or configuration, 3 cannot reach what is needed, 4 another process holds the database.
+| exit code | |
+|---|---|
+| 0 | fine |
+| 1 | the answer is no |
+| 2 | wrong usage or configuration |
+| 3 | cannot reach what is needed |
+| 4 | another process holds the database |
 
-Signals of the server: SIGINT and SIGTERM stop it, SIGHUP has the configuration read again, SIGUSR1 turns the debug log on and off.
+| signal to the server | |
+|---|---|
+| SIGINT, SIGTERM | stop |
+| SIGHUP | read the configuration again |
+| SIGUSR1 | turn the debug log on, or off again |
 
 `verda-cloud-provider --install-completion` completes commands, options and the names of node groups and instances.
 """
