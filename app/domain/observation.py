@@ -112,7 +112,10 @@ def _provider_id(machine: Machine, node_group: str, books: Books) -> str:
     )
 
 
-def _adopted(machine: Machine, name: str, node_group: str, provider_id: str) -> Iterable[Event]:
+def _adopted(
+    machine: Machine, name: str, node_group: str, provider_id: str, *, has_run: bool = False
+) -> Iterable[Event]:
+    """The machine is this instance's. One that has run does not come a second time, whatever it shows just now."""
     yield InstanceAdopted(
         instance=name,
         node_group=node_group,
@@ -122,7 +125,7 @@ def _adopted(machine: Machine, name: str, node_group: str, provider_id: str) -> 
         image=machine.image,
     )
     state = {Phase.RUNNING: InstanceState.RUNNING, Phase.STOPPED: InstanceState.STOPPED}.get(
-        phase_of(machine.status), InstanceState.PROVISIONING
+        phase_of(machine.status), InstanceState.RUNNING if has_run else InstanceState.PROVISIONING
     )
     yield _seen(name, node_group, machine, state, f"the cloud says {machine.status}")
 
@@ -265,7 +268,10 @@ def readopt(command: Readopt, books: Books) -> Decision:
     instance = books.instances.get(command.instance)
     if instance is None or not _may_return(instance):
         return Decision()
-    return Decision(tuple(_adopted(command.machine, instance.name, instance.node_group, instance.provider_id)))
+    has_run = instance.running_at is not None
+    return Decision(
+        tuple(_adopted(command.machine, instance.name, instance.node_group, instance.provider_id, has_run=has_run))
+    )
 
 
 def absent(books: Books, machines: Iterable[Machine], before: datetime, grace: timedelta) -> tuple[Instance, ...]:

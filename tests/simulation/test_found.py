@@ -64,6 +64,14 @@ _DISK_OF_THE_TWIN: Sequence[Step] = (
 )
 """An order is executed after it was ruled out and repeated; of the two machines one goes, and leaves its disk."""
 
+_MOVED_WHILE_LOST: Sequence[Step] = (
+    *_UP,
+    Befall("set_status", (("value", "migrating"),)),
+    Befall("vanish_then_return", (("seconds", 100),)),
+    *(Wait(90.0),) * 14,
+)
+"""A machine that has run was believed lost, and is being moved when it is listed again."""
+
 _NAMESAKE: Sequence[Step] = (
     CloudFault("list_stale", (("lag", 60), ("times", 30))),
     CloudFault("create_reset_after_commit"),
@@ -86,6 +94,7 @@ _NAMESAKE: Sequence[Step] = (
         _DISK_LEFT_BEHIND,
         _DISK_OF_THE_RETURNED,
         _DISK_OF_THE_TWIN,
+        _MOVED_WHILE_LOST,
         _NAMESAKE,
     ],
 )

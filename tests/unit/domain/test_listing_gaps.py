@@ -134,6 +134,23 @@ def test_a_returned_machine_is_taken_back_under_the_id_that_kubernetes_knows() -
     assert after.instance(A).end_reason is None
 
 
+@pytest.mark.parametrize("status", ["installation_failed", "migrating", "provisioning"])
+def test_a_returned_machine_that_has_run_is_not_waited_for_again(status: str) -> None:
+    """Nothing would end the wait: the deadline for the first start is over. It is a node that is not ready."""
+    story = h100.given(*running(), lost())
+    story.when(Readopt(instance=A, machine=machine(status=status))).then(
+        adopted(), seen(InstanceState.RUNNING, status, f"the cloud says {status}")
+    )
+
+
+def test_a_returned_machine_that_never_ran_is_waited_for() -> None:
+    """As long as any other that is coming."""
+    story = h100.given(*LEADING_TO[InstanceState.PROVISIONING], lost())
+    story.when(Readopt(instance=A, machine=machine(status="provisioning"))).then(
+        adopted(), seen(InstanceState.PROVISIONING, "provisioning", "the cloud says provisioning")
+    )
+
+
 @pytest.mark.parametrize("state", [state for state in InstanceState if state is not InstanceState.LOST])
 def test_only_what_was_lost_is_taken_back(state: InstanceState) -> None:
     """What we deleted stays deleted."""
