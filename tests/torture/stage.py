@@ -1,9 +1,11 @@
 """The stage: the simulated cloud as a process of its own, a mother of provider processes, and a directory."""
 
+import contextlib
 import json
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -204,7 +206,8 @@ class Stage:
         self.control("DELETE", "/faults")
         for item in self.machines():
             if item["status"] in {"ordered", "provisioning", "validating", "deleting"}:
-                self.control("POST", f"/instances/{item['id']}/unstick", {})
+                with contextlib.suppress(urllib.error.HTTPError):  # it is gone meanwhile
+                    self.control("POST", f"/instances/{item['id']}/unstick", {})
 
 
 def pause(seconds: float) -> None:

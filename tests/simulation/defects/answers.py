@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from app.domain.books import Books
 from app.domain.decide import Command
 from app.domain.envelope import Cause
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
+from app.domain.nodegroup.state import NodeGroup
 from app.errors import InvalidRequest
 from app.ledger.ledger import Ledger
 from app.rpc import answers, interceptors
@@ -62,6 +64,16 @@ def _answer(new: Any) -> list[Change]:
     return [Change(holder=answers, name="instance_message", new=new)]
 
 
+def _limits_of_old(_books: Books, group: NodeGroup) -> tuple[int, int]:
+    return group.spec.min_size, group.spec.max_size
+
+
+def _spelt_by_us(instance: Instance) -> pb.Instance:
+    message = instance_message(instance)
+    message.id = f"verda://{instance.name}" if instance.provider_id_learned else message.id
+    return message
+
+
 ANSWERS = (
     Defect(
         name="errors-beside-any-state",
@@ -90,6 +102,16 @@ ANSWERS = (
             Change(holder=Edge, name="_admit", new=_admit_all),
             Change(holder=Ledger, name="execute", new=_no_deadline),
         ],
+    ),
+    Defect(
+        name="retired-groups-show-their-maximum",
+        words="a group that left the configuration is listed with the limits that it had",
+        changes=lambda: [Change(holder=Books, name="size_limits", new=_limits_of_old)],
+    ),
+    Defect(
+        name="forget-the-learnt-spelling",
+        words="a node's own spelling of its provider id is not answered",
+        changes=lambda: _answer(_spelt_by_us),
     ),
     Defect(
         name="blame-anybody",

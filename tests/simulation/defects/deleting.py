@@ -17,14 +17,17 @@ from app.domain.nodegroup import decide as group_decide
 from app.domain.nodegroup.commands import DecreaseTargetSize, DeleteNodes
 from app.domain.nodegroup.events import TargetSizeDecreased
 from app.domain.offering import Contract
-from app.errors import CloudError
+from app.errors import CloudError, InvalidRequest
 from app.reconcile.jobs import sweep, terminate
 from app.reconcile.jobs.sweep import Sweep
 from app.reconcile.jobs.terminate import Terminate
+from app.rpc.cloudprovider import CloudProvider
+from app.rpc.gen import externalgrpc_pb2 as pb
 from tests.simulation.defects import Change, Defect
 
 _attempt_delete = instance_decide.attempt_delete
 _delete_nodes = group_decide.delete_nodes
+_delete_nodes_call = CloudProvider.NodeGroupDeleteNodes
 _decrease_target_size = group_decide.decrease_target_size
 _take_answer = Terminate._take_answer
 
@@ -103,9 +106,14 @@ def _release_without_doubt(instance: Instance, reason: DeleteReason) -> Event:
     return InstanceCancelled(instance=instance.name, node_group=instance.node_group, reason=CancelReason.DELETED)
 
 
-def _delete_what_is_known(command: DeleteNodes, books: Books) -> Decision:
-    known = tuple(name for name in command.instances if name in books.instances)
-    return _delete_nodes(replace(command, instances=known), books)
+def _delete_what_is_known(self: CloudProvider, request: Any, context: Any) -> Any:
+    """Whoever is not known is not meant."""
+    known = pb.NodeGroupDeleteNodesRequest(id=request.id)
+    for node in request.nodes:
+        with contextlib.suppress(InvalidRequest):
+            self._named(node)
+            known.nodes.append(node)
+    return _delete_nodes_call(self, known, context)
 
 
 def _delete_only_the_living(command: DeleteNodes, books: Books) -> Decision:
@@ -134,7 +142,18 @@ def _sweep_everything(self: Sweep) -> None:
                 self.bench.cloud.delete_volume(volume.volume_id, permanent=True)
 
 
+def _release_every_wish(command: DecreaseTargetSize, books: Books) -> Decision:
+    """However few were asked for."""
+    wishes = sum(1 for one in books.members(command.node_group).listed if one.state is InstanceState.REQUESTED)
+    return _decrease_target_size(replace(command, delta=min(command.delta, -wishes)), books)
+
+
 DELETING = (
+    Defect(
+        name="release-every-wish",
+        words="a decrease takes back more than was asked for",
+        changes=lambda: [Change(holder=group_decide, name="decrease_target_size", new=_release_every_wish)],
+    ),
     Defect(
         name="forget-the-system-disk",
         words="the OS volume is not named in the deletion and goes to the trash instead of away",
@@ -192,7 +211,7 @@ DELETING = (
     Defect(
         name="ignore-unknown-nodes",
         words="a call that names a stranger's node deletes the others",
-        changes=lambda: [Change(holder=group_decide, name="delete_nodes", new=_delete_what_is_known)],
+        changes=lambda: [Change(holder=CloudProvider, name="NodeGroupDeleteNodes", new=_delete_what_is_known)],
     ),
     Defect(
         name="forget-that-the-lost-was-given-back",

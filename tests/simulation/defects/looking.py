@@ -9,20 +9,24 @@ from app.domain import cloud as domain_cloud
 from app.domain import observation
 from app.domain.books import Books
 from app.domain.cloud import CloudView, RecordCatalogue
-from app.domain.envelope import Cause, Decision
+from app.domain.envelope import Cause, Decision, Event
 from app.domain.ids import Mark, is_instance_name
 from app.domain.instance.commands import ConfirmEnded
+from app.domain.instance.decide import created
+from app.domain.instance.events import Found
 from app.domain.instance.lifecycle import InstanceState, Phase, phase_of
 from app.domain.instance.state import Instance
 from app.domain.machine import Machine
 from app.domain.observation import ObserveMachines
+from app.domain.ownership import mark_of_ours
 from app.reconcile.jobs import observe
 from app.reconcile.jobs.observe import Observe
 from tests.simulation.defects import Change, Defect
 
 _observe_machines = observation.observe_machines
 _surplus = observation.surplus
-_created = observation._newborn
+_news = observation._news
+_record_catalogue = domain_cloud.record_catalogue
 
 
 def _write_off(self: Observe, instance: Instance, cause: Cause) -> None:
@@ -121,11 +125,70 @@ def _only_with_price(command: ObserveMachines, books: Books, now: datetime) -> D
     return _observe_machines(replace(command, machines=blind), books, now)
 
 
+def _news_without_status(instance: Instance, machine: Machine, state: InstanceState) -> str:
+    """Only what has no state of its own."""
+    same = replace(machine, status=instance.machine_status or machine.status)
+    return _news(instance, same, instance.state if instance.machine_status else state)
+
+
+def _always_news(instance: Instance, machine: Machine, state: InstanceState) -> str:
+    return _news(instance, machine, state) or "seen again"
+
+
+def _first_of_its_group(command: ObserveMachines, books: Books) -> Iterable[Event]:
+    """Any machine of the group that nobody has, for an order in doubt."""
+    for instance in books.listed_instances():
+        if not instance.create_is_open:
+            continue
+        for machine in command.machines:
+            mark = mark_of_ours(machine, books)
+            is_free = books.find_by_key(machine.instance_id) is None
+            if is_free and mark is not None and mark.group == instance.node_group:
+                yield created(instance, books, machine.instance_id, machine.location, Found.LOOKED_UP)
+                break
+
+
+def _names_only(command: RecordCatalogue, view: CloudView) -> Decision:
+    """What is known by name is known."""
+    fresh = tuple(kind for kind in command.types if kind.name not in view.catalogue)
+    return _record_catalogue(RecordCatalogue(types=fresh), view) if fresh else Decision()
+
+
 def _change_observing(new: Any) -> list[Change]:
     return [Change(holder=observation, name="observe_machines", new=new)]
 
 
 LOOKING = (
+    Defect(
+        name="believe-no-end",
+        words="a machine that the cloud has ended goes on counting",
+        changes=lambda: [Change(holder=Observe, name="_confirm_ended", new=lambda *_: None)],
+    ),
+    Defect(
+        name="keep-the-first-status",
+        words="a machine's status is written down once and never followed",
+        changes=lambda: [Change(holder=observation, name="_news", new=_news_without_status)],
+    ),
+    Defect(
+        name="write-every-look",
+        words="every listing is written down, whether anything has changed or not",
+        changes=lambda: [Change(holder=observation, name="_news", new=_always_news)],
+    ),
+    Defect(
+        name="take-any-newborn",
+        words="an order of unknown outcome takes any new machine of its group",
+        changes=lambda: [Change(holder=observation, name="_newborn", new=_first_of_its_group)],
+    ),
+    Defect(
+        name="take-what-was-never-placed",
+        words="the record of a refused order counts as what became of the next one",
+        changes=lambda: [Change(holder=observation, name="_may_be_its", new=lambda *_: True)],
+    ),
+    Defect(
+        name="keep-the-first-price",
+        words="prices are read once",
+        changes=lambda: [Change(holder=domain_cloud, name="record_catalogue", new=_names_only)],
+    ),
     Defect(
         name="trust-absence",
         words="what two listings lack is written off without asking for it by its id",
