@@ -54,6 +54,7 @@ from app.rpc.tls import TlsFiles
 from app.simulator.config import SimulatorConfig
 from app.simulator.http import Simulator
 from app.store.sqlite import sqlite_version
+from app.web.scripts import one_time_pages
 from app.web.server import WebServer
 from app.website import Subjects, build_website
 
@@ -140,6 +141,7 @@ class App:
             self._executor = ThreadPoolExecutor(self._config.verda.parallel_creates, thread_name_prefix="create")
             self.scheduler = self._build_scheduler()
             self.web = self._build_web()
+            self.script_server = self._build_script_server()
             self._admin = AdminServer(
                 self.ledger, self._ids, socket_of(Path(self._config.database)), self._cloud.list_instances
             )
@@ -239,7 +241,12 @@ class App:
         bench = Bench(ledger=self.ledger, cloud=self._cloud, clock=self._clock, ids=self._ids)
         every = self._config.intervals
         keeper = Scripts(bench=bench, look_every=every.housekeeping, observer=self.metrics.observe_scripts)
-        self._desk = ScriptDesk(bench=bench, keeper=keeper, sources=scripts.sources(self._config))
+        self._desk = ScriptDesk(
+            bench=bench,
+            keeper=keeper,
+            sources=scripts.sources(self._config),
+            fetch_url=self._config.startup_script_server.url,
+        )
         self.metrics.scripts_limit.set(SCRIPT_QUOTA)
         self.provision = Provision(
             bench=bench,
@@ -314,6 +321,13 @@ class App:
             )
         )
 
+    def _build_script_server(self) -> WebServer | None:
+        address = self._config.startup_script_server.listen
+        if address is None:
+            return None
+        pages = one_time_pages(self.ledger, self._ids, lambda: self._desk.sources)
+        return WebServer(pages, address.host, address.port)
+
     def _optional_reasons(self) -> Sequence[Reason]:
         return (*self._troubles.reasons(), *(() if self.reload is None else self.reload.reasons()))
 
@@ -339,6 +353,8 @@ class App:
     def start(self) -> None:
         """Answer RPCs and pages, run the jobs."""
         self.web.start()
+        if self.script_server is not None:
+            self.script_server.start()
         self.rpc.start()
         if self._expander is not None:
             self._expander.start()
@@ -359,6 +375,8 @@ class App:
         self.rpc.stop(_RPC_GRACE_S)
         if self._expander is not None:
             self._expander.stop(0)
+        if self.script_server is not None:
+            self.script_server.stop()
         self._executor.shutdown(wait=False, cancel_futures=True)
         self.provision.wait_idle(_CREATE_GRACE_S)
         self.ledger.close()

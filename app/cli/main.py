@@ -43,6 +43,7 @@ COMMANDS: Families = {
         "operate",
         "Take over machines that another tool made. Without --yes nothing happens but a list of what would.",
     ),
+    "script-server": ("scripts", "Serve startup scripts to whoever asks by group and host name."),
     "doctor": (
         "doctor",
         "Look at configuration, certificates, disk, clock, account and node groups; a remedy for what is wrong.",

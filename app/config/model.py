@@ -137,8 +137,21 @@ class Expander(f.Section):
 class StartupScriptServer(f.Section):
     """A server from which machines fetch their startup script."""
 
-    listen: f.ListenAddress | None = Field(default=None, description="Address to serve scripts on.")
-    url: f.Url | None = Field(default=None, description="How machines reach it.")
+    listen: f.ListenAddress | None = Field(default=None, description="Address to serve scripts on; both keys or none.")
+    url: f.Url | None = Field(
+        default=None,
+        validate_default=True,
+        description="How machines reach it, up to and with /script, for example https://10.0.0.10:8088/script.",
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _both_or_none(cls, url: str | None, info: ValidationInfo) -> str | None:
+        if (url is None) != (info.data.get("listen") is None):
+            raise Refused(
+                "must be given together with listen", remedy="give both or none", fields=(("url",), ("listen",))
+            )
+        return url
 
 
 class Config(f.Section):

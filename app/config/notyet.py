@@ -7,12 +7,8 @@ from pydantic import TypeAdapter, ValidationError
 from app.config import shape
 from app.config.draft import Draft, Path, Value
 
-_SCRIPT = "put the script into Verda's project and give its id as startup_script_id"
-
 NOT_YET: Mapping[str, str] = {
     "backup": "no copies are made yet; use .backup of sqlite3 -readonly",
-    "startup_script_server.listen": _SCRIPT,
-    "startup_script_server.url": _SCRIPT,
     "orphans": "machines of ours that the books do not know are adopted (orphans: adopt)",
     "orphan_grace": "machines of ours that the books do not know are adopted at once",
     "node_groups.*.replace_lost": "the autoscaler replaces lost nodes from its pending pods",

@@ -131,8 +131,6 @@ def test_flags_on_a_section_that_is_none(desk: Desk) -> None:
 
 NOT_YET_SAMPLES = {
     "backup": "backup: {every: 2h}\n",
-    "startup_script_server.listen": "startup_script_server: {listen: '127.0.0.1:1'}\n",
-    "startup_script_server.url": "startup_script_server: {url: 'http://a'}\n",
     "orphans": "orphans: delete\n",
     "orphan_grace": "orphan_grace: 1h\n",
     "node_groups.*.replace_lost": "    replace_lost: true\n",

@@ -1,5 +1,6 @@
 """Startup scripts at the cloud: one for each machine before it is ordered, none when nobody needs it any more."""
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from app.errors import CloudError, NotSent, OutcomeUnknown, Rejected
 from app.log import get_logger
 from app.reconcile.jobs.job import Bench
 from app.startup.sources import Script, ScriptSource
-from app.startup.template import ScriptError
+from app.startup.template import ScriptError, packaged
 from app.startup.variables import Birth
 
 _ECHO = 8
@@ -117,12 +118,15 @@ class Scripts:
 class ScriptDesk:
     """Gives every order its startup script; `sources` are the groups whose script is made for each machine.
 
+    With `fetch_url`, the script server's address, what is stored at the cloud is only a stub with a one-time token.
+
     May be called from several threads at once.
     """
 
     bench: Bench
     keeper: Scripts
     sources: Mapping[str, ScriptSource]
+    fetch_url: str | None = None
     _turns: dict[str, threading.Lock] = field(default_factory=dict)
     _refused: dict[str, Rejected] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
@@ -145,16 +149,24 @@ class ScriptDesk:
         refused = self._refused.get(attempt.node_group)
         if refused is not None:
             raise Rejected(refused.message, code=refused.code, status=refused.status)
-        script = self._make(attempt)
+        script, token_digest = self._make(attempt)
         with self._turn(script.digest):
-            return self._uploaded(script, attempt, cause)
+            return self._uploaded(script, token_digest, attempt, cause)
 
-    def _make(self, attempt: CreateAttempted) -> Script:
+    def _make(self, attempt: CreateAttempted) -> tuple[Script, str | None]:
+        """The script to store; the real one is made in any case, so that a mistake in it is known before the order."""
         source = self.sources.get(attempt.node_group)
         if source is None:
             raise Rejected("the configuration has no startup script for it", code=SCRIPT_REFUSED)
         try:
-            return source.script(self._birth(attempt))
+            birth = self._birth(attempt)
+            script = source.script(birth)
+            if self.fetch_url is None or self.bench.books.groups[attempt.node_group].spec.startup_script == "url":
+                return script, None
+            token = self.bench.ids.token() + self.bench.ids.token()
+            stub = ScriptSource(template=packaged("fetch"))
+            more = {"fetch_url": self.fetch_url, "fetch_token": token}
+            return stub.script(birth, more), hashlib.sha256(token.encode()).hexdigest()
         except ScriptError as error:
             words = error.message
         raise Rejected(f"the startup script {words}", code=SCRIPT_REFUSED)
@@ -184,19 +196,28 @@ class ScriptDesk:
             if not turn.locked():
                 self._turns.pop(digest, None)
 
-    def _uploaded(self, script: Script, attempt: CreateAttempted, cause: Cause) -> str:
-        prepare = PrepareScript(instance=attempt.instance, attempt=attempt.attempt, digest=script.digest)
+    def _uploaded(self, script: Script, token_digest: str | None, attempt: CreateAttempted, cause: Cause) -> str:
+        prepare = PrepareScript(
+            instance=attempt.instance, attempt=attempt.attempt, digest=script.digest, token_digest=token_digest
+        )
         for item in self.bench.record(prepare, cause):
             if isinstance(item.event, ScriptAssigned):
                 return item.event.script_id
             if isinstance(item.event, ScriptUploadAttempted):
-                return self._upload(item.event.script, script, attempt, cause)
+                return self._upload(item.event.script, script, prepare, attempt, cause)
         raise NotSent("the wish was changed meanwhile", code="overtaken")
 
-    def _upload(self, name: str, script: Script, attempt: CreateAttempted, cause: Cause) -> str:
+    def _upload(
+        self, name: str, script: Script, prepared: PrepareScript, attempt: CreateAttempted, cause: Cause
+    ) -> str:
+        """Store it; it is under way until the answer is recorded."""
         self.keeper.under_way.add(name)
         try:
             script_id = self._create(name, script, attempt, cause)
+            uploaded = RecordScriptUploaded(
+                instance=attempt.instance, script=name, script_id=script_id, token_digest=prepared.token_digest
+            )
+            self.bench.record(uploaded, cause)
         except OutcomeUnknown as error:
             # No machine was ordered, so it is safe to try again; what may have been stored is found by its name.
             raise NotSent("nobody knows whether the startup script was stored", code=error.code) from None
@@ -205,8 +226,6 @@ class ScriptDesk:
             self.bench.record(never, cause)
             raise
         else:
-            uploaded = RecordScriptUploaded(instance=attempt.instance, script=name, script_id=script_id)
-            self.bench.record(uploaded, cause)
             return script_id
         finally:
             self.keeper.under_way.discard(name)
