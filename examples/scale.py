@@ -3,12 +3,14 @@
 python examples/scale.py show
 python examples/scale.py up gpu-workers 3
 python examples/scale.py down gpu-workers verda://gpu-workers-x2k7q4mz
+python examples/scale.py --address localhost:8086 --certs certs show      # with the files of `certs`
 """
 
 import argparse
 import sys
+from pathlib import Path
 
-from app.rpc.client import CallFailed, Client
+from app.rpc.client import CallFailed, Client, ClientFiles
 
 STATES = {1: "Running", 2: "Creating", 3: "Deleting"}
 
@@ -27,6 +29,7 @@ def main() -> None:
     """Parse, call, show."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--address", default="127.0.0.1:8086", help="the provider's gRPC address")
+    parser.add_argument("--certs", type=Path, help="directory with client.crt, client.key and ca.crt: mutual TLS")
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("show")
     up = verbs.add_parser("up")
@@ -36,8 +39,12 @@ def main() -> None:
     down.add_argument("node_group")
     down.add_argument("instances", nargs="+")
     arguments = parser.parse_args()
+    where: Path | None = arguments.certs
+    files = None
+    if where is not None:
+        files = ClientFiles(cert=where / "client.crt", key=where / "client.key", cacert=where / "ca.crt")
     try:
-        with Client(arguments.address) as client:
+        with Client(arguments.address, files=files) as client:
             if arguments.verb == "up":
                 client.increase_size(arguments.node_group, arguments.delta)
             elif arguments.verb == "down":

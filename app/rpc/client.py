@@ -1,6 +1,8 @@
 """A client of the provider service, for the demonstration, examples and tests. It asks what Cluster Autoscaler asks."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -19,15 +21,33 @@ class CallFailed(Unreachable):
         self.status = error.code().name
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientFiles:
+    """PEM files as the autoscaler's cloud configuration names them."""
+
+    cert: Path
+    key: Path
+    cacert: Path
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        """Credentials of a connection; OSError if a file cannot be read."""
+        return grpc.ssl_channel_credentials(
+            self.cacert.read_bytes(), private_key=self.key.read_bytes(), certificate_chain=self.cert.read_bytes()
+        )
+
+
 class Client:
-    """One plain-text connection. Every call has the autoscaler's own deadline of five seconds unless told otherwise.
+    """One connection, in plain text or with mutual TLS. Every call has the autoscaler's own deadline of five seconds.
 
     Raises:
         CallFailed: from every method, when the answer is not OK.
     """
 
-    def __init__(self, address: str, timeout_s: float = 5.0) -> None:
-        self._channel = grpc.insecure_channel(address)
+    def __init__(self, address: str, timeout_s: float = 5.0, files: ClientFiles | None = None) -> None:
+        if files is None:
+            self._channel = grpc.insecure_channel(address)
+        else:
+            self._channel = grpc.secure_channel(address, files.credentials())
         self._stub = CloudProviderStub(self._channel)  # type: ignore[no-untyped-call] # generated without types
         self._timeout_s = timeout_s
 
