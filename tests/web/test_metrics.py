@@ -68,9 +68,9 @@ def test_what_is_exposed_is_described_and_what_is_described_is_exposed(house: Ho
     exposed |= {d.description.name: ("gauge", frozenset(d.labels)) for d in RELOAD_METRICS}  # their own test has them
     described = {d.name: (d.kind, frozenset(d.labels)) for d in descriptions()}
     assert exposed.keys() == described.keys()
-    # A family without samples shows no labels: nothing of these groups is limited, nothing is wrong.
-    silent = {f"verda_ca_{name}" for name in ("balance", "cost_limit_per_hour", "not_ready_reasons", "remarks")}
-    assert {name for name in exposed if exposed[name] != described[name]} == silent
+    # A family without samples shows no labels: nothing of that kind has happened in this house.
+    assert {name: exposed[name] for name in exposed if exposed[name] != described[name] and exposed[name][1]} == {}
+    assert {name for name in exposed if exposed[name][0] != described[name][0]} == set()
 
 
 def test_what_is_left_on_the_account_is_a_figure_once_it_is_known(house: House) -> None:
