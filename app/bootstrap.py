@@ -27,6 +27,7 @@ from app.config.specs import to_specs
 from app.domain.envelope import Cause, Event, Recorded
 from app.domain.instance.events import CreateFailed, NodeJoined, NodeRegistered
 from app.domain.nodegroup.commands import ApplyConfiguration
+from app.domain.ownership import OrphanPolicy
 from app.domain.service import StartService
 from app.errors import ConfigurationError, Problem
 from app.kube.jobs.bench import Bench as KubeBench
@@ -35,17 +36,18 @@ from app.kube.jobs.cluster import TendCluster
 from app.kube.jobs.join import Join, RepairProviderIds
 from app.kube.lightkube import LightkubeCluster, read_kubeconfig
 from app.kube.troubles import Troubles
+from app.ledger.backups import Backup, BackupPlan, default_directory
 from app.ledger.ledger import Ledger, open_ledger
 from app.ledger.serving import Reason, obstacles
 from app.log import get_logger, set_up_logging
 from app.metrics import Metrics
-from app.reconcile.jobs.job import Bench
+from app.reconcile.jobs.job import Bench, FirstLook
 from app.reconcile.jobs.observe import Observe
 from app.reconcile.jobs.provision import Provision
 from app.reconcile.jobs.scripts import ScriptDesk, Scripts
 from app.reconcile.jobs.sweep import Sweep
 from app.reconcile.jobs.terminate import Terminate
-from app.reconcile.jobs.upkeep import Catalog, Deadlines, Housekeeping, WatchBalance
+from app.reconcile.jobs.upkeep import Backups, Catalog, Deadlines, Housekeeping, WatchBalance
 from app.reconcile.scheduler import Scheduled, Scheduler
 from app.reload import Origin, Reload
 from app.rpc import expander as grpc_expander
@@ -109,6 +111,17 @@ def _is_loopback(base_url: str) -> bool:
     return (urlsplit(base_url).hostname or "") in {"127.0.0.1", "localhost", "::1"}
 
 
+def plan_of(config: Config, clock: Clock) -> BackupPlan:
+    """Where copies of the database go and when they are made."""
+    return BackupPlan(
+        database=config.database,
+        directory=config.backup.directory or default_directory(config.database),
+        every=config.backup.every,
+        keep=config.backup.keep,
+        clock=clock,
+    )
+
+
 class App:
     """A whole provider, built but not started. `start` and `stop` may each be called once."""
 
@@ -127,6 +140,7 @@ class App:
         self._ids: Ids = SystemIds()
         self.metrics = Metrics()
         self._simulator = simulator
+        self._plan = plan_of(self._config, self._clock)
         backend = backend_of(self._config, simulator)
         self._cloud = self._build_cloud(backend)
         self._cluster = self._build_cluster()
@@ -176,17 +190,20 @@ class App:
         host, pid = socket.gethostname(), os.getpid()
         holder = f"process {pid} on {host}, started {self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
         trusted = frozenset(self._config.database_network_filesystems)
-        ledger = open_ledger(Path(self._config.database), self._clock, holder, trusted)
+        ledger = open_ledger(Path(self._config.database), self._clock, holder, trusted, self._plan)
         try:
             cause = Cause(actor="service", correlation_id=self._ids.token())
-            ledger.execute(self._start_command(backend, host, pid), cause)
+            ledger.execute(self._start_command(backend, host, pid, ledger.once_reached), cause)
             _apply(loaded, ledger, cause)
         except BaseException:
             ledger.close()
             raise
         return ledger
 
-    def _start_command(self, backend: Backend, host: str, pid: int) -> StartService:
+    def _observe_backup(self, backup: Backup) -> None:
+        self.metrics.observe_backup(backup.manifest.made_at, backup.manifest.position)
+
+    def _start_command(self, backend: Backend, host: str, pid: int, once_reached: int | None) -> StartService:
         return StartService(
             installation_id=self._ids.token(),
             version=version(DISTRIBUTION),
@@ -194,6 +211,7 @@ class App:
             pid=pid,
             sqlite_version=sqlite_version(),
             backend=backend.name,
+            once_reached=once_reached,
         )
 
     def _build_reload(self, loaded: LoadedConfig, origin: Origin | None) -> Reload | None:
@@ -238,7 +256,13 @@ class App:
         return TlsFiles(cert=tls.cert, key=tls.key, client_ca=tls.client_ca, allowed_clients=tls.allowed_clients)
 
     def _build_scheduler(self) -> Scheduler:
-        bench = Bench(ledger=self.ledger, cloud=self._cloud, clock=self._clock, ids=self._ids)
+        bench = Bench(
+            ledger=self.ledger,
+            cloud=self._cloud,
+            clock=self._clock,
+            ids=self._ids,
+            first_look=FirstLook(self.ledger.head.position),
+        )
         every = self._config.intervals
         keeper = Scripts(bench=bench, look_every=every.housekeeping, observer=self.metrics.observe_scripts)
         self._desk = ScriptDesk(
@@ -260,7 +284,12 @@ class App:
             loss_brake=self._config.loss_brake,
             claim=self._config.claim == "auto",
             list_lag=self._config.verda.list_lag,
+            orphans=OrphanPolicy(self._config.orphans),
+            orphan_grace=self._config.orphan_grace,
+            suspicious=self.metrics.observe_suspicion,
+            wake=lambda: self.scheduler.wake(Provision.name),
         )
+        copies = Backups(bench=bench, plan=self._plan, proven=self._observe_backup)
         return Scheduler(
             (
                 *self._cluster_jobs(),
@@ -274,6 +303,7 @@ class App:
                 Scheduled(job=Housekeeping(bench=bench), every=every.housekeeping),
                 Scheduled(job=keeper, every=_WORK_INTERVAL),
                 Scheduled(job=Sweep(bench=bench), every=every.housekeeping),
+                Scheduled(job=copies, every=min(every.housekeeping, self._plan.every)),
             ),
             self._clock,
             self._observe_job,

@@ -86,6 +86,9 @@ class Metrics:
             "When a call to the cloud last went well, since 1970: the age of listing, catalogue and prices.",
             "operation",
         )
+        self.suspicions = self._counter("suspicious_listings", "Listings that were not believed, by kind.", "kind")
+        self.backup_time = self._gauge("backup_time_seconds", "When the newest backup was made, seconds since 1970.")
+        self.backup_position = self._gauge("backup_log_position", "Position of the log that the newest backup has.")
         self.build = Info(f"{PREFIX}_build", "Versions, and which cloud is in use.", registry=self.registry)
         self._describe("build_info", "gauge", "Versions, and which cloud is in use.", ("version", "sqlite", "backend"))
         self.started = self._gauge("start_time_seconds", "When this process began, seconds since 1970.")
@@ -133,6 +136,15 @@ class Metrics:
         """Tell how many startup scripts were listed."""
         self.scripts.labels("ours").set(ours)
         self.scripts.labels("all").set(everybodys)
+
+    def observe_suspicion(self, kind: str) -> None:
+        """Count a listing that is odd."""
+        self.suspicions.labels(kind).inc()
+
+    def observe_backup(self, made_at: datetime, position: int) -> None:
+        """Remember the newest backup."""
+        self.backup_time.set(made_at.timestamp())
+        self.backup_position.set(position)
 
     def collect_with(self, collect: Callable[[], Iterable[Metric]]) -> None:
         """Have these metrics computed at every scrape."""

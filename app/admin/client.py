@@ -6,13 +6,16 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from app import errors
-from app.admin.protocol import LONGEST_LINE, Reply, Request, line_of, object_of
+from app.admin.protocol import LONGEST_LINE, AnyRequest, Claim, Reply, line_of, object_of, short_name, socket_of
+from app.admin.server import carry_out
+from app.clock import Clock, Ids
 from app.errors import ProviderError, Unreachable
+from app.ledger.ledger import open_ledger
 
 _PATIENCE_S = 30.0
 
 
-def ask(path: Path, request: Request) -> tuple[str, ...]:
+def ask(path: Path, request: AnyRequest) -> tuple[str, ...]:
     """Have something done by the server behind this socket; what happened, in sentences.
 
     Raises:
@@ -20,9 +23,9 @@ def ask(path: Path, request: Request) -> tuple[str, ...]:
         ProviderError: the server refused; the same class as there.
     """
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door, short_name(path) as name:
             door.settimeout(_PATIENCE_S)
-            door.connect(str(path))
+            door.connect(name)
             door.sendall(line_of(request))
             with door.makefile("rb") as lines:
                 reply = Reply.model_validate(object_of(lines.readline(LONGEST_LINE)))
@@ -36,6 +39,39 @@ def ask(path: Path, request: Request) -> tuple[str, ...]:
     if reply.error is not None:
         raise _refusal(reply)
     return reply.happened
+
+
+def claim(database: Path, installation: str, clock: Clock, ids: Ids) -> tuple[str, ...]:
+    """Take an installation's machines over: through the server, or in this very process where none runs.
+
+    Raises:
+        RuleViolation: no machine of that installation was seen.
+        StoreError: the database is held by a process that cannot be asked, or cannot be used.
+    """
+    request = Claim(installation=installation)
+    if _is_open(socket_of(database)):
+        return ask(socket_of(database), request)
+    ledger = open_ledger(database, clock, "an operator's command")
+    try:
+        reply = carry_out(request, ledger, ids)
+    finally:
+        ledger.close()
+    if reply.error is not None:
+        raise _refusal(reply)
+    return reply.happened
+
+
+def _is_open(path: Path) -> bool:
+    """Somebody listens. What a killed server left does not answer."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door, short_name(path) as name:
+            door.settimeout(_PATIENCE_S)
+            door.connect(name)
+    except (FileNotFoundError, ConnectionRefusedError):
+        return False
+    except OSError:
+        return True  # somebody, and `ask` says what is the matter
+    return True
 
 
 def _refusal(reply: Reply) -> ProviderError:

@@ -11,7 +11,16 @@ from typing import assert_never
 
 from pydantic import ValidationError
 
-from app.admin.protocol import LONGEST_LINE, Reply, Request, line_of, object_of
+from app.admin.protocol import (
+    ANY_REQUEST,
+    LONGEST_LINE,
+    Claim,
+    Reply,
+    Request,
+    line_of,
+    object_of,
+    short_name,
+)
 from app.clock import Ids
 from app.domain.adoption import AdoptMachines, objection
 from app.domain.decide import Command
@@ -19,6 +28,7 @@ from app.domain.envelope import Cause
 from app.domain.machine import Machine
 from app.domain.nodegroup.commands import DrainNodeGroup, PauseNodeGroup, ResumeNodeGroup
 from app.domain.nodegroup.decide import served_group
+from app.domain.startup import ClaimInstallation
 from app.errors import InvalidRequest, ProviderError
 from app.ledger.ledger import Ledger
 from app.log import get_logger
@@ -54,7 +64,8 @@ class AdminServer:
         door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._path.unlink(missing_ok=True)  # a predecessor's: we hold the writer lock
-            door.bind(str(self._path))
+            with short_name(self._path) as name:
+                door.bind(name)
             self._path.chmod(0o600)  # before `listen`, so nobody slips in
             door.listen()
         except OSError as error:
@@ -88,10 +99,14 @@ class AdminServer:
     def _answer(self, caller: socket.socket) -> Reply:
         try:
             with caller.makefile("rb") as lines:
-                request = Request.model_validate(object_of(lines.readline(LONGEST_LINE)))
+                request = ANY_REQUEST.validate_python(object_of(lines.readline(LONGEST_LINE)))
         except (ValueError, ValidationError) as error:
             return Reply(error=InvalidRequest.__name__, message=f"not a request: {error}")
         operator = _operator(caller)
+        if isinstance(request, Claim):
+            reply = carry_out(request, self._ledger, self._ids)
+            _log.info("operator command", **request.model_dump(), operator=operator, refused=reply.message)
+            return reply
         cause = Cause(actor=_ACTOR, correlation_id=self._ids.token())
         try:
             if request.command == "adopt" and request.dry_run:
@@ -132,6 +147,17 @@ class AdminServer:
             against = objection(machine, group, books)
             told.append(f"would adopt {words}" if against is None else f"would leave {words}: {against}")
         return tuple(told) or (f"no machine's host name begins with {request.hostname_prefix!r}",)
+
+
+def carry_out(request: Claim, ledger: Ledger, ids: Ids) -> Reply:
+    """Have the ledger take an installation's machines over."""
+    command = ClaimInstallation(installation_id=request.installation)
+    try:
+        recorded = ledger.execute(command, Cause(actor=_ACTOR, correlation_id=ids.token()))
+    except ProviderError as error:
+        return Reply(error=type(error).__name__, message=error.message)
+    happened = tuple(item.event.sentence for item in recorded)
+    return Reply(happened=happened or (f"nothing to do: {request.installation} is so already",))
 
 
 def command_of(request: Request, operator: str) -> Command:

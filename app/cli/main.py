@@ -44,6 +44,11 @@ COMMANDS: Families = {
         "Take over machines that another tool made. Without --yes nothing happens but a list of what would.",
     ),
     "script-server": ("scripts", "Serve startup scripts to whoever asks by group and host name."),
+    "verify": ("maintain", "Prove that a database or a backup is what was written."),
+    "rebuild": ("maintain", "Fold the log into the projections anew."),
+    "backup": ("maintain", "Copy a database, also while a server writes it, and prove the copy."),
+    "restore": ("maintain", "Put a backup in the place of a database."),
+    "claim": ("maintain", "Take over the machines of an earlier installation of this cluster."),
     "doctor": (
         "doctor",
         "Look at configuration, certificates, disk, clock, account and node groups; a remedy for what is wrong.",

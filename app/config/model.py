@@ -81,7 +81,9 @@ class Intervals(f.Section):
 class Backup(f.Section):
     """Copies of the database, made while it is in use."""
 
-    directory: f.FilePath = Field(default=Path("var/backups"), description="Where the copies are kept.")
+    directory: f.FilePath | None = Field(
+        default=None, description="Where the copies are kept; null means the directory `backups` beside the database."
+    )
     every: f.Duration = Field(default=timedelta(hours=1), description="Time between two copies.")
     keep: f.PositiveCount = Field(default=24, description="Number of copies to keep.")
 
@@ -198,7 +200,7 @@ class Config(f.Section):
         default="adopt", description="What to do with machines that carry our mark and are not in our books."
     )
     orphan_grace: f.AnyDuration = Field(
-        default=timedelta(minutes=10), description="How long such a machine must have been seen before that."
+        default=timedelta(minutes=10), description="How long such a machine is left alone before it is deleted."
     )
     verda: Verda = Field(default_factory=Verda, description="The account at Verda.")
     intervals: Intervals = Field(default_factory=Intervals, description="How often the jobs look.")

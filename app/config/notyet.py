@@ -8,9 +8,6 @@ from app.config import shape
 from app.config.draft import Draft, Path, Value
 
 NOT_YET: Mapping[str, str] = {
-    "backup": "no copies are made yet; use .backup of sqlite3 -readonly",
-    "orphans": "machines of ours that the books do not know are adopted (orphans: adopt)",
-    "orphan_grace": "machines of ours that the books do not know are adopted at once",
     "node_groups.*.replace_lost": "the autoscaler replaces lost nodes from its pending pods",
     "node_groups.*.kind": "only machines at Verda (kind: verda) are served",
 }

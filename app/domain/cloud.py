@@ -5,11 +5,13 @@ from __future__ import annotations  # HashTrieMap cannot be subscripted at run t
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
+from enum import StrEnum
 from typing import ClassVar, assert_never
 
 from rpds import HashTrieMap
 
 from app.domain import scripts
+from app.domain.billing import cost_of, rounded
 from app.domain.envelope import CloudEvent, Decision, Recorded
 from app.domain.offering import Contract, InstanceType
 from app.domain.scripts import StartupScript
@@ -56,10 +58,10 @@ class PriceChanged(CloudEvent):
 
 
 class OrphanDetected(CloudEvent):
-    """A machine carries our cluster's name but is not ours by the books; it is left alone and reported."""
+    """A machine carries our cluster's name, or a name of ours, and is not in the books."""
 
     type: ClassVar[str] = "cloud.orphan-detected"
-    words: ClassVar[str] = "{hostname} ({instance_id}) costs {price_per_hour} an hour and is not ours: {reason}"
+    words: ClassVar[str] = "{hostname} ({instance_id}) costs {price_per_hour} an hour and is not in the books: {reason}"
     instance_id: str
     hostname: str
     installation: str
@@ -124,12 +126,34 @@ class BalanceObserved(CloudEvent):
     currency: str
 
 
+class OrphanOutcome(StrEnum):
+    """What became of a machine that was not in the books."""
+
+    ADOPTED = "adopted"
+    DELETED = "deleted"
+    VANISHED = "vanished"
+
+
+class OrphanSettled(CloudEvent):
+    """A machine that was not in the books is taken in or gone. `cost` is what it cost since it was first seen."""
+
+    type: ClassVar[str] = "cloud.orphan-settled"
+    words: ClassVar[str] = (
+        "{hostname} ({instance_id}), which was not in the books, is {outcome}; it cost {cost} meanwhile"
+    )
+    instance_id: str
+    hostname: str
+    outcome: OrphanOutcome
+    cost: Decimal | None
+
+
 AnyCloudEvent = (
     CloudReachable
     | CloudUnreachable
     | CatalogueChanged
     | PriceChanged
     | OrphanDetected
+    | OrphanSettled
     | DuplicateInstanceDetected
     | DuplicateInstanceDeleted
     | OrphanVolumeDeleted
@@ -169,6 +193,23 @@ class AccountRefusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Orphan:
+    """A machine at the cloud that carries our cluster's name, or a name of ours, and is not in the books."""
+
+    instance_id: str
+    hostname: str
+    installation: str
+    node_group: str
+    price_per_hour: Decimal | None
+    reason: str
+    since: datetime
+
+    def cost_until(self, at: datetime) -> Decimal | None:
+        """What it has cost since it was first seen, None if its price is not known."""
+        return None if self.price_per_hour is None else rounded(cost_of(self.price_per_hour, at - self.since))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CloudView:
     """What is known of the cloud. `reachable` is None until the first listing was tried."""
 
@@ -179,7 +220,7 @@ class CloudView:
     catalogue: HashTrieMap[str, InstanceType] = field(default_factory=HashTrieMap)
     withdrawn: frozenset[str] = frozenset()
     surplus: HashTrieMap[str, Surplus] = field(default_factory=HashTrieMap)
-    orphans: HashTrieMap[str, str] = field(default_factory=HashTrieMap)
+    orphans: HashTrieMap[str, Orphan] = field(default_factory=HashTrieMap)
     account: AccountRefusal | None = None
     balance: Decimal | None = None
     balance_currency: str = ""
@@ -203,8 +244,8 @@ def evolve(view: CloudView, recorded: Recorded[AnyCloudEvent]) -> CloudView:
             listed = {kind.name for kind in event.types}
             withdrawn = (view.withdrawn - listed) | frozenset(event.withdrawn)
             return replace(view, catalogue=catalogue, withdrawn=withdrawn)
-        case OrphanDetected():
-            return replace(view, orphans=view.orphans.insert(event.instance_id, event.reason))
+        case OrphanDetected() | OrphanSettled():
+            return replace(view, orphans=_orphans(view.orphans, event, at))
         case DuplicateInstanceDetected():
             found = Surplus(instance_id=event.instance_id, instance=event.instance, reason=event.reason, since=at)
             return replace(view, surplus=view.surplus.insert(event.instance_id, found))
@@ -228,6 +269,23 @@ def evolve(view: CloudView, recorded: Recorded[AnyCloudEvent]) -> CloudView:
             return view  # facts for the audit; the catalogue's event beside a new price carries it as well
         case _:
             assert_never(event)
+
+
+def _orphans(
+    known: HashTrieMap[str, Orphan], event: OrphanDetected | OrphanSettled, at: datetime
+) -> HashTrieMap[str, Orphan]:
+    if isinstance(event, OrphanSettled):
+        return known.discard(event.instance_id)
+    orphan = Orphan(
+        instance_id=event.instance_id,
+        hostname=event.hostname,
+        installation=event.installation,
+        node_group=event.node_group,
+        price_per_hour=event.price_per_hour,
+        reason=event.reason,
+        since=at,
+    )
+    return known.insert(event.instance_id, orphan)
 
 
 def _refusal(known: AccountRefusal | None, event: AccountRefused, at: datetime, position: int) -> AccountRefusal:
@@ -320,12 +378,36 @@ def record_surplus(command: RecordSurplus, view: CloudView) -> Decision:
     return Decision((event,))
 
 
-def record_surplus_gone(command: RecordSurplusGone, view: CloudView) -> Decision:
+def record_surplus_gone(command: RecordSurplusGone, view: CloudView, now: datetime) -> Decision:
     """The machine too many is gone."""
     known = view.surplus.get(command.instance_id)
     if known is None:
         return Decision()
-    return Decision((DuplicateInstanceDeleted(instance_id=known.instance_id, instance=known.instance),))
+    gone = DuplicateInstanceDeleted(instance_id=known.instance_id, instance=known.instance)
+    orphan = view.orphans.get(command.instance_id)
+    return Decision((gone,) if orphan is None else (gone, settled(orphan, OrphanOutcome.DELETED, now)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettleOrphan:
+    """A machine that was not in the books is proven gone, without our doing."""
+
+    instance_id: str
+
+
+def settle_orphan(command: SettleOrphan, view: CloudView, now: datetime) -> Decision:
+    """Nobody needs to look for it any more."""
+    orphan = view.orphans.get(command.instance_id)
+    if orphan is None or command.instance_id in view.surplus:
+        return Decision()
+    return Decision((settled(orphan, OrphanOutcome.VANISHED, now),))
+
+
+def settled(orphan: Orphan, outcome: OrphanOutcome, now: datetime) -> OrphanSettled:
+    """What became of it, with its cost."""
+    return OrphanSettled(
+        instance_id=orphan.instance_id, hostname=orphan.hostname, outcome=outcome, cost=orphan.cost_until(now)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import assert_never
 
-from app.domain import adoption, cloud, deadlines, observation, script_decide, service
+from app.domain import adoption, cloud, deadlines, observation, script_decide, service, startup
 from app.domain.books import Books
 from app.domain.cluster import commands as cluster_commands
 from app.domain.cluster import decide as cluster_decide
@@ -44,6 +44,7 @@ CloudCommand = (
     | cloud.RecordSurplusGone
     | cloud.RecordVolumeDeleted
     | cloud.RecordBalance
+    | cloud.SettleOrphan
 )
 ClusterCommand = (
     cluster_commands.AttemptNodeRemoval
@@ -52,6 +53,7 @@ ClusterCommand = (
     | joins.ObserveNodes
     | joins.AttemptProviderIdRepair
 )
+StartupCommand = service.StartService | startup.RecordRestore | startup.ClaimInstallation
 Command = (
     NodeGroupCommand
     | InstanceCommand
@@ -62,8 +64,8 @@ Command = (
     | observation.Readopt
     | adoption.AdoptMachines
     | instance_commands.CheckDeadlines
-    | service.StartService
     | service.RejectConfiguration
+    | StartupCommand
 )
 
 
@@ -78,11 +80,13 @@ def decide(command: Command, books: Books, now: datetime) -> Decision:
     if isinstance(command, InstanceCommand):
         return _decide_instance(command, books, now)
     if isinstance(command, CloudCommand):
-        return _decide_cloud(command, books)
+        return _decide_cloud(command, books, now)
     if isinstance(command, ClusterCommand):
         return _decide_cluster(command, books, now)
     if isinstance(command, script_decide.ScriptCommand):
         return _decide_script(command, books, now)
+    if isinstance(command, StartupCommand):
+        return _decide_startup(command, books)
     match command:
         case observation.ObserveMachines():
             return observation.observe_machines(command, books, now)
@@ -92,10 +96,20 @@ def decide(command: Command, books: Books, now: datetime) -> Decision:
             return adoption.adopt_machines(command, books)
         case instance_commands.CheckDeadlines():
             return deadlines.check_deadlines(command, books, now)
-        case service.StartService():
-            return service.start_service(command, books.installation)
         case service.RejectConfiguration():
             return service.reject_configuration(command)
+        case _:
+            assert_never(command)
+
+
+def _decide_startup(command: StartupCommand, books: Books) -> Decision:
+    match command:
+        case service.StartService():
+            return startup.start_service(command, books)
+        case startup.RecordRestore():
+            return startup.record_restore(command, books)
+        case startup.ClaimInstallation():
+            return startup.claim_installation(command, books)
         case _:
             assert_never(command)
 
@@ -146,7 +160,7 @@ def _decide_instance(command: InstanceCommand, books: Books, now: datetime) -> D
             assert_never(command)
 
 
-def _decide_cloud(command: CloudCommand, books: Books) -> Decision:
+def _decide_cloud(command: CloudCommand, books: Books, now: datetime) -> Decision:
     match command:
         case cloud.RecordCatalogue():
             return cloud.record_catalogue(command, books.cloud)
@@ -155,11 +169,13 @@ def _decide_cloud(command: CloudCommand, books: Books) -> Decision:
         case cloud.RecordSurplus():
             return cloud.record_surplus(command, books.cloud)
         case cloud.RecordSurplusGone():
-            return cloud.record_surplus_gone(command, books.cloud)
+            return cloud.record_surplus_gone(command, books.cloud, now)
         case cloud.RecordVolumeDeleted():
             return cloud.record_volume_deleted(command)
         case cloud.RecordBalance():
             return cloud.record_balance(command, books.cloud)
+        case cloud.SettleOrphan():
+            return cloud.settle_orphan(command, books.cloud, now)
         case _:
             assert_never(command)
 

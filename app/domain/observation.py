@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from app.domain.books import Books
-from app.domain.cloud import CloudReachable, OrphanDetected
+from app.domain.cloud import CloudReachable, OrphanOutcome, settled
 from app.domain.envelope import Decision, Event
-from app.domain.ids import Mark, ProviderIdTemplate, is_instance_name
+from app.domain.ids import Mark, ProviderIdTemplate
 from app.domain.instance.decide import created
 from app.domain.instance.events import (
     CreateFailed,
@@ -19,6 +19,8 @@ from app.domain.instance.events import (
     FailureCode,
     Found,
     InstanceAdopted,
+    InstanceCancelled,
+    InstanceCreated,
     InstanceStateObserved,
 )
 from app.domain.instance.ladder import never_placed
@@ -28,21 +30,34 @@ from app.domain.machine import Machine
 from app.domain.nodegroup.decide import configured
 from app.domain.nodegroup.events import NodeGroupRetired
 from app.domain.nodegroup.spec import NodeGroupSpec
-from app.domain.ownership import by_hostname, first_alive, foreign_installations, looks_like_ours, mark_of_ours
-from app.domain.service import InstallationClaimed
+from app.domain.ownership import (
+    OrphanPolicy,
+    by_hostname,
+    first_alive,
+    foreign_installations,
+    mark_of_ours,
+    why_not_ours,
+)
+from app.domain.service import Evidence, InstallationClaimed
+from app.domain.startup import revert_books
+from app.domain.strangers import detected, has_forgotten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObserveMachines:
     """A listing, or a look-up of single machines if not `complete`.
 
-    `claim` lets machines of a lost predecessor with our cluster's name be taken over.
+    `claim` lets machines of a lost predecessor with our cluster's name be taken over. `orphans` says what becomes of a
+    machine of ours that the books do not know. `began_at` is where the log stood when this process began, if this is
+    the first listing it sees: what was wished before then was in books that may be older than the truth.
     """
 
     machines: tuple[Machine, ...]
     backend: str
     claim: bool
     complete: bool = True
+    orphans: OrphanPolicy = OrphanPolicy.ADOPT
+    began_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,43 +79,51 @@ def observe_machines(command: ObserveMachines, books: Books, now: datetime) -> D
     ours = claimed | {books.installation.installation_id}
     for same in by_hostname(command.machines).values():
         for machine in same:
-            events.extend(_changes(machine, same, ours, books, now))
+            events.extend(_changes(machine, same, ours, books, policy=command.orphans, now=now))
     events.extend(_newborn(command, books))
+    adopted = {event.instance_id for event in events if isinstance(event, InstanceAdopted)}
+    found = (orphan for orphan in books.cloud.orphans.values() if orphan.instance_id in adopted)
+    events.extend(settled(orphan, OrphanOutcome.ADOPTED, now) for orphan in found)
+    if command.began_at is not None and has_forgotten(command.machines, books):
+        events.extend(_forget_wishes(revert_books(books, Evidence.MACHINES, None, command.began_at), events))
     if command.complete and books.cloud.reachable is not True and not (claims_needed and not command.claim):
         events.append(CloudReachable(backend=command.backend))
     return Decision(tuple(_groups_first(events, books)))
 
 
-def _changes(machine: Machine, same: Sequence[Machine], ours: set[str], books: Books, now: datetime) -> Iterable[Event]:
+def _forget_wishes(rolled_back: Sequence[Event], events: Sequence[Event]) -> Iterable[Event]:
+    """Wishes whose machine is in this very listing have come true and are kept."""
+    born = {event.instance for event in events if isinstance(event, InstanceCreated)}
+    return (event for event in rolled_back if not isinstance(event, InstanceCancelled) or event.instance not in born)
+
+
+def _changes(
+    machine: Machine, same: Sequence[Machine], ours: set[str], books: Books, *, policy: OrphanPolicy, now: datetime
+) -> Iterable[Event]:
     """What one machine adds to the books; `same` are all with its host name."""
     instance = books.find_by_key(machine.instance_id)
     if instance is not None and instance.instance_id == machine.instance_id:
         if not instance.state.is_ended:
             yield from _observed(instance, machine, books, now)
         return
-    mark = Mark.parse(machine.description)
-    if mark is None or machine.instance_id in books.cloud.surplus:
+    if machine.instance_id in books.cloud.surplus or phase_of(machine.status) is Phase.ENDED:
         return
-    if mark.installation not in ours:
-        if looks_like_ours(mark, books):
-            yield from _orphan(machine, mark, "made by another installation that uses our cluster's name", books)
-    elif machine.hostname not in books.instances and phase_of(machine.status) is not Phase.ENDED:
-        if not is_instance_name(machine.hostname, mark.group):
-            yield from _orphan(machine, mark, "carries our mark, but its name is not one that we gave", books)
-        elif machine is first_alive(same, ours):
-            yield from _adopted(machine, machine.hostname, mark.group, _provider_id(machine, mark.group, books))
-
-
-def _orphan(machine: Machine, mark: Mark, reason: str, books: Books) -> Iterable[Event]:
-    if machine.instance_id not in books.cloud.orphans:
-        yield OrphanDetected(
-            instance_id=machine.instance_id,
-            hostname=machine.hostname,
-            installation=mark.installation,
-            node_group=mark.group,
-            price_per_hour=machine.price_per_hour,
-            reason=reason,
+    mark = Mark.parse(machine.description)
+    reason = why_not_ours(machine, mark, books, ours)
+    if reason is not None:
+        yield from detected(machine, mark, reason, books)
+    elif mark is None or machine.hostname in books.instances or mark.installation not in ours | _claimed(books):
+        return
+    elif policy is not OrphanPolicy.ADOPT and mark.installation == books.installation.installation_id:
+        yield from detected(
+            machine, mark, f"ours by its mark and name, and not in the books (orphans: {policy})", books
         )
+    elif machine is first_alive(same, books, ours):
+        yield from _adopted(machine, machine.hostname, mark.group, _provider_id(machine, mark.group, books))
+
+
+def _claimed(books: Books) -> set[str]:
+    return set(books.installation.claimed)
 
 
 def _provider_id(machine: Machine, node_group: str, books: Books) -> str:
@@ -246,27 +269,29 @@ def _news(instance: Instance, machine: Machine, state: InstanceState) -> str:
 
 
 def returned(books: Books, machines: Iterable[Machine]) -> tuple[tuple[Instance, Machine], ...]:
-    """Machines of instances that were believed lost and are listed again, as a stale list or a human restore shows."""
-    pairs = ((books.find_by_key(machine.instance_id), machine) for machine in machines)
+    """Machines of instances that ended in the books alone and are listed, as a stale list or a human restore shows."""
+    pairs = ((_instance_of(machine, books), machine) for machine in machines)
     return tuple(
         (instance, machine)
         for instance, machine in pairs
-        if instance is not None
-        and _may_return(instance)
-        and instance.instance_id == machine.instance_id
-        and phase_of(machine.status) is not Phase.ENDED
+        if instance is not None and instance.may_return and phase_of(machine.status) is not Phase.ENDED
     )
 
 
-def _may_return(instance: Instance) -> bool:
-    """Believed lost, and not given back since: a deletion that was acknowledged is final."""
-    return instance.state is InstanceState.LOST and instance.delete_requested_at is None
+def _instance_of(machine: Machine, books: Books) -> Instance | None:
+    """The instance of that machine: by its id, or by name and mark if the books do not know which machine it has."""
+    by_id = books.find_by_key(machine.instance_id)
+    if by_id is not None:
+        return by_id if by_id.instance_id == machine.instance_id else None
+    by_name = books.instances.get(machine.hostname)
+    is_its_own = by_name is not None and by_name.instance_id is None and mark_of_ours(machine, books) is not None
+    return by_name if is_its_own else None
 
 
 def readopt(command: Readopt, books: Books) -> Decision:
     """Take back an instance that was believed lost: its machine runs, costs money and may carry pods."""
     instance = books.instances.get(command.instance)
-    if instance is None or not _may_return(instance):
+    if instance is None or not instance.may_return:
         return Decision()
     has_run = instance.running_at is not None
     return Decision(
@@ -292,7 +317,11 @@ def absent(books: Books, machines: Iterable[Machine], before: datetime, grace: t
 
 
 def unseen(books: Books, machines: Iterable[Machine], before: datetime) -> tuple[Instance, ...]:
-    """Instances in doubt when this listing was taken, at `before`, of which it shows no machine that may be theirs."""
+    """Instances in doubt when this listing was taken, at `before`, of which it shows no machine that may be theirs.
+
+    A machine with the name and without our mark may be one whose description somebody has changed. While the instance
+    is wanted nothing is ordered beside it; once it is not, the doubt must end, and such a machine is left alone.
+    """
     alive = by_hostname(machine for machine in machines if phase_of(machine.status) is not Phase.ENDED)
     return tuple(
         instance
@@ -321,7 +350,7 @@ def surplus(books: Books, machines: Iterable[Machine]) -> tuple[tuple[Instance, 
             is_ours = is_its_own or mark_of_ours(machine, books) is not None
             if machine.instance_id in books.cloud.surplus or not is_ours:
                 continue
-            was_let_go = instance.state.is_ended and not _may_return(instance)
+            was_let_go = instance.state.is_ended and not instance.may_return
             if was_let_go or (instance.instance_id is not None and not is_its_own):
                 found.append((instance, machine))
     return tuple(found)

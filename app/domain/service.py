@@ -1,13 +1,14 @@
 """The installation itself: its identity, its starts, its configuration."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from decimal import Decimal
+from enum import StrEnum
 from typing import ClassVar, assert_never
 
 from pydantic import NonNegativeInt, PositiveInt
 
 from app.domain.envelope import Decision, Recorded, ServiceEvent
-from app.errors import RuleViolation
 
 _LONGEST_PROBLEM = 500
 
@@ -63,24 +64,70 @@ class InstallationClaimed(ServiceEvent):
     installation_id: str
 
 
+class Evidence(StrEnum):
+    """How we know that the books are older than the truth."""
+
+    RESTORED = "a backup was restored"
+    POSITION = "the log was longer once"
+    MACHINES = "the cloud has machines of ours that the books do not know"
+
+
+class BooksReverted(ServiceEvent):
+    """The books have forgotten what happened behind `position`; `once_reached` is how far they once went, if known.
+
+    What was wished for and not ordered by then is dropped: it may have been bought since.
+    """
+
+    type: ClassVar[str] = "service.books-reverted"
+    words: ClassVar[str] = (
+        "the books are older than they were ({evidence}); {dropped} wishes that were not sent are dropped"
+    )
+    evidence: Evidence
+    position: NonNegativeInt
+    once_reached: NonNegativeInt | None
+    dropped: NonNegativeInt
+
+
 AnyServiceEvent = (
-    InstallationCreated | ServiceStarted | ConfigurationLoaded | ConfigurationRejected | InstallationClaimed
+    InstallationCreated
+    | ServiceStarted
+    | ConfigurationLoaded
+    | ConfigurationRejected
+    | InstallationClaimed
+    | BooksReverted
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """An earlier installation whose machines are ours, and since when; what it makes later is not."""
+
+    installation_id: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """Who we are: in every mark, and the reason why two installations never touch each other's machines."""
+    """Who we are: in every mark, and the reason why two installations never touch each other's machines.
+
+    `reverted_at` is when the books were last found to be older than the truth.
+    """
 
     installation_id: str = ""
     cluster_name: str = ""
     epoch: int = 0
     backend: str = ""
     configuration_sha256: str = ""
-    claimed: tuple[str, ...] = ()
+    claims: tuple[Claim, ...] = ()
     max_hourly_cost: Decimal | None = None
+    reverted_at: datetime | None = None
     balance_runway_s: int | None = None
     version: int = 0
+
+    @property
+    def claimed(self) -> tuple[str, ...]:
+        """The earlier installations whose machines are ours."""
+        return tuple(claim.installation_id for claim in self.claims)
 
 
 def evolve(installation: Installation, recorded: Recorded[AnyServiceEvent]) -> Installation:
@@ -103,14 +150,20 @@ def evolve(installation: Installation, recorded: Recorded[AnyServiceEvent]) -> I
         case ConfigurationRejected():
             return installation
         case InstallationClaimed():
-            return replace(installation, claimed=(*installation.claimed, event.installation_id))
+            claim = Claim(installation_id=event.installation_id, at=recorded.recorded_at)
+            return replace(installation, claims=(*installation.claims, claim))
+        case BooksReverted():
+            return replace(installation, reverted_at=recorded.recorded_at)
         case _:
             assert_never(event)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartService:
-    """A process begins to write. `installation_id` is used only if this log has none yet."""
+    """A process begins to write. `installation_id` is used only if this log has none yet.
+
+    `once_reached` is how far the log is known to have gone, if that is farther than it goes now.
+    """
 
     installation_id: str
     version: str
@@ -118,32 +171,7 @@ class StartService:
     pid: int
     sqlite_version: str
     backend: str
-
-
-def start_service(command: StartService, installation: Installation) -> Decision:
-    """The next epoch, and on a new database the installation itself.
-
-    Raises:
-        RuleViolation: the books are another cloud's. Simulated machines would look lost at the real one, and real
-            ones at the simulator.
-    """
-    if installation.backend and installation.backend != command.backend:
-        raise RuleViolation(
-            f"this database holds the books of the {installation.backend} backend and cannot be used with "
-            f"{command.backend}: give each its own --database",
-            backend=command.backend,
-        )
-    started = ServiceStarted(
-        epoch=installation.epoch + 1,
-        version=command.version,
-        host=command.host,
-        pid=command.pid,
-        sqlite_version=command.sqlite_version,
-        backend=command.backend,
-    )
-    if installation.installation_id:
-        return Decision((started,))
-    return Decision((InstallationCreated(installation_id=command.installation_id), started))
+    once_reached: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,11 @@ class EventStore(Protocol):
 
     head: Head
 
+    @property
+    def once_reached(self) -> int | None:
+        """How far the log is known to have gone, if that is farther than it went when it was opened."""
+        ...
+
     def open(self, holder: str, ended_since: datetime) -> Books:
         """Load the books."""
         ...

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from app.clock import Clock
 from app.domain.books import Books, evolve
+from app.domain.cloud import OrphanDetected
 from app.domain.decide import Command, decide
 from app.domain.envelope import (
     Cause,
@@ -28,6 +29,7 @@ from app.domain.envelope import (
 )
 from app.domain.instance.state import Instance
 from app.errors import DeadlinePassed, StoreCorrupt, StoreError, StoreHeld, StoreUnavailable
+from app.ledger.backups import BackupPlan
 from app.ledger.event_store import Batch, EventStore
 from app.ledger.line import Entry, Line
 from app.store.log import Head
@@ -81,6 +83,11 @@ class Ledger:
     def head(self) -> Head:
         """The end of the log."""
         return self._store.head
+
+    @property
+    def once_reached(self) -> int | None:
+        """How far the log is known to have gone, if that is farther than it went when it was opened."""
+        return self._store.once_reached
 
     @property
     def fenced(self) -> str | None:
@@ -182,6 +189,7 @@ class Ledger:
         if self._doubt:
             return False
         named = {item.event.instance for item in recorded if isinstance(item.event, InstanceEvent)}
+        named |= {item.event.hostname for item in recorded if isinstance(item.event, OrphanDetected)}
         unknown = [name for name in named if name not in self._books.instances]
         forgotten = self._store.recall(unknown) if unknown else ()
         self._books = reduce(Books.with_instance, forgotten, self._books)
@@ -331,12 +339,26 @@ def _version_of(event: Event, books: Books) -> int:
     return books.cloud.version if isinstance(event, CloudEvent) else books.installation.version
 
 
-def open_ledger(path: Path, clock: Clock, holder: str, trusted_networks: frozenset[str] = frozenset()) -> Ledger:
+def open_ledger(
+    path: Path,
+    clock: Clock,
+    holder: str,
+    trusted_networks: frozenset[str] = frozenset(),
+    plan: BackupPlan | None = None,
+) -> Ledger:
     """The ledger over a SQLite database; `trusted_networks` are network file systems that the operator answers for.
+
+    With a plan a copy is made before a database of an older version is changed, and damage is told with its remedy.
 
     Raises:
         StoreError: see `Store.open`.
     """
-    ledger = Ledger(Store(path, trusted_networks=trusted_networks), clock)
-    ledger.open(holder)
+    before_migration = plan.before_migration if plan is not None else lambda: None
+    ledger = Ledger(Store(path, trusted_networks=trusted_networks, before_migration=before_migration), clock)
+    try:
+        ledger.open(holder)
+    except StoreCorrupt as error:
+        if plan is None:
+            raise
+        raise StoreCorrupt(f"{error.message}. As for restoring, {plan.advice()}", **error.context) from error
     return ledger

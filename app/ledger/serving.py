@@ -1,11 +1,17 @@
 """May we answer, and are we well: one judgement for the RPC gate, the health service and the readiness page."""
 
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 
 from app.domain.books import Books
+from app.domain.cloud import Orphan
 from app.domain.instance.events import FailureCode
 from app.domain.nodegroup.joining import words
 from app.ledger.ledger import Ledger
+
+_NAMES_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,19 +30,33 @@ def obstacles(books: Books) -> tuple[Reason, ...]:
     reasons: list[Reason] = []
     if books.cloud.first_reached_at is None:
         if books.cloud.orphans:
-            names = ", ".join(sorted(books.cloud.orphans)[:10])
-            message = (
-                f"{len(books.cloud.orphans)} machines carry the cluster name {books.installation.cluster_name} and are "
-                f"not in this new database: {names}. If they are this cluster's, set `claim: auto` and start again; "
-                "if another cluster uses the same name, give this one another `cluster_name`"
-            )
-            reasons.append(Reason(code="claim-needed", message=message))
+            reasons.extend(_claims_needed(books))
         else:
             trouble = books.cloud.trouble or "no listing has come back yet"
             reasons.append(Reason(code="cloud-never-reached", message=f"the cloud was never reached: {trouble}"))
     if not books.cloud.catalogue:
         reasons.append(Reason(code="no-catalogue", message="the catalogue of instance types was never read"))
     return tuple(reasons)
+
+
+def _claims_needed(books: Books) -> Iterator[Reason]:
+    """A new database beside machines with its cluster's name: one sentence for each installation that made some."""
+    by_installation: defaultdict[str, list[Orphan]] = defaultdict(list)
+    for orphan in books.cloud.orphans.values():
+        by_installation[orphan.installation].append(orphan)
+    for installation, orphans in sorted(by_installation.items()):
+        names = sorted(orphan.hostname for orphan in orphans)
+        shown = ", ".join(names[:_NAMES_SHOWN]) + (", …" if len(names) > _NAMES_SHOWN else "")
+        cost = sum((orphan.price_per_hour or Decimal(0) for orphan in orphans), Decimal(0))
+        yield Reason(
+            code="claim-needed",
+            message=(
+                f"{len(orphans)} machines of installation {installation} carry the cluster name "
+                f"{books.installation.cluster_name} and are not in this new database: {shown}; they cost {cost} an "
+                f"hour. If they are this cluster's, run `verda-cloud-provider claim {installation}` on this database "
+                "or set `claim: auto`; if another cluster uses the same name, give this one another `cluster_name`"
+            ),
+        )
 
 
 def complaints(ledger: Ledger) -> tuple[Reason, ...]:

@@ -21,6 +21,7 @@ from app.domain.instance.events import (
     DeleteRequested,
     InstanceCreated,
     InstanceRequested,
+    InstanceStateObserved,
 )
 from app.domain.service import ConfigurationLoaded
 from app.errors import StoreError
@@ -33,6 +34,7 @@ _WAKES: Mapping[type[Event], str] = {
     CreateRuledOut: "provision",
     DeleteRequested: "terminate",
     InstanceCreated: "terminate",
+    InstanceStateObserved: "terminate",
     DuplicateInstanceDetected: "terminate",
     ConfigurationLoaded: "balance",
 }

@@ -19,6 +19,8 @@ class Ending(StrEnum):
 
     CREATING = "creating the database"
     """The database has never been complete, so whatever a killed process left of it may be made anew."""
+    RESTORING = "being replaced by a backup"
+    """Found by the next writer: a restore was interrupted, and what is in the database's place may be anything."""
     RUNNING = "in use"
     """Found by the next writer: the last one was killed, or the power failed."""
     CLEAN = "closed cleanly"
@@ -27,7 +29,8 @@ class Ending(StrEnum):
 class WriterLock:
     """An operating-system lock on a file beside the database.
 
-    The lock is the flock; the file's text is for people and for the next writer. The database file itself is never
+    The lock is the flock; the file's text is for people and for the next writer: who holds it, how it would look if
+    this were the end, in which boot of the machine, and how far the log has come. The database file itself is never
     opened for this, because closing any descriptor of it would drop SQLite's own locks.
     """
 
@@ -35,14 +38,18 @@ class WriterLock:
         self.path = database.with_name(database.name + ".lock")
         self.last_ending: Ending | None = None
         self.machine_was_up = False
+        self.last_position: int | None = None
+        self._position: int | None = None
+        self._note: tuple[str, str] = ("", "")
         self._descriptor: int | None = None
         self._holder = ""
 
     def acquire(self, holder: str) -> None:
         """Take the lock or say who has it.
 
-        Afterwards `last_ending` is what the last holder noted, and `machine_was_up` whether it was on this machine and
-        the machine has not stopped since: then nothing that it had written can have been lost.
+        Afterwards `last_ending` is what the last holder noted, `machine_was_up` whether it was on this machine and the
+        machine has not stopped since: then nothing that it had written can have been lost. `last_position` is how far
+        the log is known to have come: a database that ends earlier is an older one.
 
         Raises:
             StoreHeld: another process has the lock.
@@ -61,12 +68,14 @@ class WriterLock:
         if not self.is_ours():
             self.release()
             raise StoreHeld(f"the lock file {self.path} was replaced at this very moment: start again")
-        _, note, boot = _text(descriptor)
+        _, note, boot, position = _text(descriptor)
         self._holder = " ".join(holder.split())
+        self.last_position = self._position = int(position) if position.isdecimal() else None
         self.last_ending = next((ending for ending in Ending if ending == note), None)
         self.machine_was_up = bool(boot) and boot == _boot()
         try:
             self._write(descriptor, note, boot)
+            self._sync(descriptor)
         except StoreUnavailable:
             self.release()
             raise
@@ -90,13 +99,34 @@ class WriterLock:
         """
         if self._descriptor is not None:
             self._write(self._descriptor, ending, _boot())
+            self._sync(self._descriptor)
+
+    def mark(self, position: int) -> None:
+        """Write down how far the log has come. Not durable by itself: it is a second witness and holds nothing up.
+
+        Raises:
+            StoreUnavailable: the file cannot be written.
+        """
+        self._position = position
+        if self._descriptor is not None:
+            self._write(self._descriptor, *self._note)
 
     def _write(self, descriptor: int, note: str, boot: str) -> None:
-        raw = f"{self._holder}\n{note}\n{boot}\n".encode()
-        try:
+        self._note = (note, boot)
+        position = "" if self._position is None else str(self._position)
+        raw = f"{self._holder}\n{note}\n{boot}\n{position}\n".encode()
+        with self._translated():
             os.pwrite(descriptor, raw, 0)
             os.ftruncate(descriptor, len(raw))
+
+    def _sync(self, descriptor: int) -> None:
+        with self._translated():
             os.fsync(descriptor)
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise StoreUnavailable(f"cannot write {self.path}: {error.strerror}", path=str(self.path)) from error
 
@@ -127,10 +157,11 @@ def translated_file_errors() -> Iterator[None]:
         raise StoreUnavailable(f"the database cannot be used: {error}", reason=error.strerror or "") from error
 
 
-def _text(descriptor: int) -> tuple[str, str, str]:
-    """The holder's words, the note, and the boot it was written in."""
-    words, note, boot, *_ = (*os.pread(descriptor, _MAX_TEXT, 0).decode(errors="replace").split("\n"), "", "")
-    return words, note, boot
+def _text(descriptor: int) -> tuple[str, str, str, str]:
+    """The holder's words, the note, the boot it was written in, and the position the log had reached."""
+    text = os.pread(descriptor, _MAX_TEXT, 0).decode(errors="replace")
+    words, note, boot, position, *_ = (*text.split("\n"), "", "", "")
+    return words, note, boot, position
 
 
 def _boot() -> str:

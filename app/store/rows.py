@@ -23,7 +23,9 @@ from app.domain.cloud import (
     CloudView,
     DuplicateInstanceDeleted,
     DuplicateInstanceDetected,
+    Orphan,
     OrphanDetected,
+    OrphanSettled,
     Surplus,
 )
 from app.domain.cluster.events import AnyClusterEvent, NodeRemovalAttempted
@@ -34,7 +36,7 @@ from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.nodegroup.state import Joining, NodeGroup, Rest
 from app.domain.offering import InstanceType, Offering
 from app.domain.scripts import AnyScriptEvent, StartupScript
-from app.domain.service import AnyServiceEvent, Installation
+from app.domain.service import AnyServiceEvent, Claim, Installation
 from app.store import schema
 
 Values = dict[str, Any]
@@ -45,6 +47,7 @@ _TYPE = TypeAdapter(InstanceType)
 _SURPLUS = TypeAdapter(Surplus)
 _REMOVAL = TypeAdapter(Removal)
 _SCRIPT = TypeAdapter(StartupScript)
+_ORPHAN = TypeAdapter(Orphan)
 _INSTALLATION = TypeAdapter(Installation)
 _ACCOUNT = TypeAdapter(AccountRefusal)
 _INSTANCE_FIELDS = tuple(field.name for field in fields(Instance))
@@ -53,6 +56,7 @@ _TYPE_FIELDS = tuple(InstanceType.model_fields)
 _SURPLUS_FIELDS = tuple(field.name for field in fields(Surplus))
 _REMOVAL_FIELDS = tuple(field.name for field in fields(Removal))
 _SCRIPT_FIELDS = tuple(field.name for field in fields(StartupScript))
+_ORPHAN_FIELDS = tuple(field.name for field in fields(Orphan))
 _INSTALLATION_FIELDS = tuple(field.name for field in fields(Installation))
 _TEXTS = TypeAdapter(tuple[str, ...])
 _JSON_COLUMNS: Mapping[str, TypeAdapter[Any]] = {
@@ -61,7 +65,7 @@ _JSON_COLUMNS: Mapping[str, TypeAdapter[Any]] = {
     "closed_rungs": TypeAdapter(tuple[Offering, ...]),
     "volume_ids": _TEXTS,
     "supported_images": _TEXTS,
-    "claimed": _TEXTS,
+    "claims": TypeAdapter(tuple[Claim, ...]),
     "joining": TypeAdapter(Joining),
 }
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -149,6 +153,7 @@ class Changes:
         self.deletes: dict[Table, list[str]] = {
             schema.surplus_instances: [],
             schema.startup_scripts: [],
+            schema.orphans: [],
             schema.node_removals: [],
         }
 
@@ -193,8 +198,11 @@ class Changes:
                 row = _row(script, _SCRIPT_FIELDS, position=position)
                 self._put(schema.startup_scripts, event.script, row)
         elif isinstance(event, OrphanDetected):
-            row = {"instance_id": event.instance_id, "reason": event.reason, "position": position}
-            self._put(schema.orphans, event.instance_id, row)
+            orphan = books.cloud.orphans.get(event.instance_id)
+            if orphan is not None:
+                self._put(schema.orphans, event.instance_id, _row(orphan, _ORPHAN_FIELDS, position=position))
+        elif isinstance(event, OrphanSettled):
+            self._drop(schema.orphans, event.instance_id)
 
     def _drop(self, table: Table, key: str) -> None:
         self.upserts[table].pop(key, None)
@@ -227,11 +235,12 @@ def _cloud_of(rows: Mapping[Table, Sequence[RowMapping]]) -> CloudView:
     kinds: Iterator[InstanceType] = (_value(_TYPE, row, "withdrawn", "position") for row in types)
     texts: Iterator[StartupScript] = (_value(_SCRIPT, row, "position") for row in rows[schema.startup_scripts])
     extras: Iterator[Surplus] = (_value(_SURPLUS, row, "position") for row in rows[schema.surplus_instances])
+    orphans: Iterator[Orphan] = (_value(_ORPHAN, row, "position") for row in rows[schema.orphans])
     view = CloudView(
         catalogue=HashTrieMap({kind.name: kind for kind in kinds}),
         withdrawn=frozenset(row["name"] for row in types if row["withdrawn"]),
         surplus=HashTrieMap({extra.instance_id: extra for extra in extras}),
-        orphans=HashTrieMap({row["instance_id"]: row["reason"] for row in rows[schema.orphans]}),
+        orphans=HashTrieMap({orphan.instance_id: orphan for orphan in orphans}),
         scripts=HashTrieMap({script.name: script for script in texts}),
     )
     for row in rows[schema.cloud]:

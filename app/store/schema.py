@@ -15,7 +15,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_REVISION = "0008"
+SCHEMA_REVISION = "0009"
 """The newest migration; the same as Alembic's head."""
 
 metadata = MetaData(
@@ -144,6 +144,7 @@ instances = Table(
     _maybe_text("script"),
     _maybe_text("script_token"),
     Column("script_fetches", Integer, nullable=False, server_default="0"),
+    _maybe_text("status_since"),
     Index(None, "instance_id"),
     Index(None, "ended_at"),
     sqlite_strict=True,
@@ -185,7 +186,12 @@ orphans = Table(
     "orphans",
     metadata,
     Column("instance_id", Text, primary_key=True),
+    _text("hostname"),
+    _text("installation"),
+    _text("node_group"),
+    _maybe_text("price_per_hour"),
     _text("reason"),
+    _text("since"),
     _integer("position"),
     sqlite_strict=True,
 )
@@ -250,8 +256,9 @@ installation = Table(
     _integer("epoch"),
     _text("backend"),
     _text("configuration_sha256"),
-    _text("claimed"),
+    _text("claims"),
     _maybe_text("max_hourly_cost"),
+    _maybe_text("reverted_at"),
     _integer("version"),
     _integer("position"),
     Column("balance_runway_s", Integer, nullable=True),

@@ -1,7 +1,7 @@
 """The store as the ledger sees it: open, append, remember, check."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +16,7 @@ from app.log import get_logger
 from app.store import log, projections, schema, sqlite
 from app.store.lock import Ending, WriterLock, translated_file_errors
 from app.store.log import Head
-from app.store.migrate import migrate
+from app.store.migrate import migrate, revision_of
 from app.store.mounts import refuse_network
 from app.store.rows import instance_of
 
@@ -36,7 +36,8 @@ class Store:
     """One SQLite database with one writing connection. Not thread-safe by itself: the ledger holds the lock.
 
     `module` is the DB-API driver, by default the best there is; `busy_timeout_s` how long to wait for somebody else's
-    write lock; `trusted_networks` the types of network file systems that the operator answers for.
+    write lock; `trusted_networks` the types of network file systems that the operator answers for; `before_migration`
+    is called before a database of an older version is changed, and what it raises leaves the database as it is.
     """
 
     def __init__(
@@ -46,8 +47,12 @@ class Store:
         module: ModuleType | None = None,
         busy_timeout_s: float = sqlite.BUSY_TIMEOUT_S,
         trusted_networks: frozenset[str] = frozenset(),
+        before_migration: Callable[[], None] = lambda: None,
     ) -> None:
         self.path = path
+        self._before_migration = before_migration
+        self.once_reached: int | None = None
+        """The position that the log had reached once, if the database that was opened ends before it."""
         self._trusted_networks = trusted_networks
         self.head = Head()
         self._lock = WriterLock(path)
@@ -85,6 +90,8 @@ class Store:
         if is_new:
             self._lock.note(Ending.CREATING)
         self._engine = sqlite.writer_engine(self.path, self._module, self._busy_timeout_s)
+        if not is_new and self._is_older():
+            self._before_migration()
         with self._engine.begin() as connection:
             if not is_new and self._is_to_be_looked_at():
                 self._look_at_every_page(connection)
@@ -98,7 +105,27 @@ class Store:
             sqlite.checkpoint(self._engine, "TRUNCATE")  # from here on the file itself has the tables
             self._lock.note(Ending.RUNNING)
         self._file = self._identity()
+        self._remember_how_far(is_new=is_new)
         return books
+
+    def _is_older(self) -> bool:
+        with sqlite.looking(self._writing()).begin() as connection:
+            found = revision_of(connection)
+        return found is not None and found != schema.SCHEMA_REVISION
+
+    def _remember_how_far(self, *, is_new: bool) -> None:
+        """Compare with the second witness, the lock file, which stays where it is when the database is replaced."""
+        reached = self._lock.last_position
+        if is_new and reached:
+            _log.warning("there was a database here, and it is gone: a new one begins", path=str(self.path))
+        elif reached is not None and reached > self.head.position:
+            self.once_reached = reached
+            _log.warning("the database is older than it was", position=self.head.position, once_reached=reached)
+        self._mark()
+
+    def _mark(self) -> None:
+        with contextlib.suppress(StoreUnavailable):  # a second witness: what it cannot be told, it does not know
+            self._lock.mark(self.head.position)
 
     def _is_new(self) -> bool:
         """There is no database yet. One that lost its content is another matter: nothing is made in its place.
@@ -108,6 +135,8 @@ class Store:
         """
         if self._lock.last_ending is Ending.CREATING:
             return True
+        if self._lock.last_ending is Ending.RESTORING:
+            raise StoreCorrupt(f"a restore of {self.path} was interrupted: run it again")
         wal = _size(self.path.with_name(self.path.name + "-wal"))
         size = _size(self.path)
         if (size is None and wal) or (size is not None and size < _SMALLEST_DATABASE):
@@ -142,13 +171,17 @@ class Store:
             StoreUnavailable: the store is closed, or the file was moved or deleted under us.
             StoreHeld: the lock file was, so that another process may write.
         """
-        if self._engine is None:
-            raise StoreUnavailable("the database is closed")
+        engine = self._writing()
         if not self._lock.is_ours():
             raise StoreHeld(f"{self._lock.path} was moved or deleted: another process may hold the database; restart")
         with translated_file_errors():
             if self._identity() != self._file:
                 raise StoreUnavailable(f"{self.path} was replaced while in use: put it back, or restart")
+        return engine
+
+    def _writing(self) -> Engine:
+        if self._engine is None:
+            raise StoreUnavailable("the database is closed")
         return self._engine
 
     def append(self, recorded: Sequence[Recorded[Event]], books: Books) -> None:
@@ -167,6 +200,7 @@ class Store:
             projections.write(connection, recorded, books)
         last = recorded[-1]
         self.head = Head(position=last.position, recorded_at=last.recorded_at, hash=rows[-1]["hash"])
+        self._mark()
 
     def events_after(self, position: int) -> tuple[Recorded[Event], ...]:
         """The events behind a position as the disk has them; moves `head` to the end. Tells what became of a commit.

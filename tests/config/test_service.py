@@ -130,9 +130,6 @@ def test_flags_on_a_section_that_is_none(desk: Desk) -> None:
 
 
 NOT_YET_SAMPLES = {
-    "backup": "backup: {every: 2h}\n",
-    "orphans": "orphans: delete\n",
-    "orphan_grace": "orphan_grace: 1h\n",
     "node_groups.*.replace_lost": "    replace_lost: true\n",
 }
 

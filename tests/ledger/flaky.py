@@ -41,6 +41,11 @@ class Flaky:
     def head(self, head: Head) -> None:
         self.store.head = head
 
+    @property
+    def once_reached(self) -> int | None:
+        """The real one's."""
+        return self.store.once_reached
+
     def open(self, holder: str, ended_since: datetime) -> Books:
         """Open the real one."""
         return self.store.open(holder, ended_since)

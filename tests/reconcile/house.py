@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.clock import FakeClock, SeededIds
+from app.cloud.port import Cloud
 from app.domain.books import Books
 from app.domain.cloud import RecordCatalogue
 from app.domain.decide import Command
@@ -24,7 +25,7 @@ from app.domain.observation import ObserveMachines
 from app.domain.offering import Contract, InstanceType
 from app.domain.service import StartService
 from app.ledger.ledger import Ledger
-from app.reconcile.jobs.job import Bench, Job
+from app.reconcile.jobs.job import Bench, FirstLook, Job
 from app.reconcile.jobs.observe import Observe
 from app.reconcile.jobs.provision import Provision
 from app.reconcile.jobs.sweep import Sweep
@@ -116,7 +117,8 @@ class House:
         self.ledger = Ledger(self.trap, self.clock)
         self.ledger.open("the test")
         self.ledger.subscribe(self.log.extend)
-        bench = Bench(ledger=self.ledger, cloud=self.world, clock=self.clock, ids=self.ids)
+        first_look = FirstLook(self.ledger.head.position)
+        bench = Bench(ledger=self.ledger, cloud=self.cloud, clock=self.clock, ids=self.ids, first_look=first_look)
         self.observe = Observe(bench=bench, loss_brake=self.loss_brake)
         self.provision = Provision(bench=bench, executor=self.executor, parallel=self.parallel)
         self.terminate = Terminate(bench=bench)
@@ -134,6 +136,11 @@ class House:
         """Everything that was only in memory is lost."""
         self.close()
         self.open()
+
+    @property
+    def cloud(self) -> Cloud:
+        """What the jobs talk to."""
+        return self.world
 
     # --- wishes
 

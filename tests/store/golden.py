@@ -198,6 +198,9 @@ SAMPLES: Sequence[Event] = (
         price_per_hour=Decimal("0.60"),
         reason="made by another installation that uses our cluster's name",
     ),
+    cloud.OrphanSettled(
+        instance_id=_ID, hostname="h100-zzzzzzzz", outcome=cloud.OrphanOutcome.VANISHED, cost=Decimal("0.150000")
+    ),
     cloud.DuplicateInstanceDetected(instance_id=_ID, instance="h100-k7m2p9qx", reason="duplicate"),
     cloud.DuplicateInstanceDeleted(instance_id=_ID, instance="h100-k7m2p9qx"),
     cloud.AccountRefused(code="insufficient-funds", message="Insufficient funds; top up the Verda balance", until=_AT),
@@ -220,6 +223,7 @@ SAMPLES: Sequence[Event] = (
         first="config.yaml:7: node_groups.gpu.max_size: must be at least 3, is 2",
     ),
     service.InstallationClaimed(installation_id="a2b3c4d5e6f7g2h3"),
+    service.BooksReverted(evidence=service.Evidence.POSITION, position=120, once_reached=140, dropped=2),
 )
 
 

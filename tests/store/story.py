@@ -14,6 +14,7 @@ from app.domain.cloud import (
     RecordSurplusGone,
     RecordUnreachable,
     RecordVolumeDeleted,
+    SettleOrphan,
 )
 from app.domain.cluster.commands import AbandonNodeRemoval, AttemptNodeRemoval, RecordNodeRemoved
 from app.domain.cluster.ghosts import Ghost
@@ -61,6 +62,7 @@ from app.domain.script_decide import (
 )
 from app.domain.scripts import ScriptEnd, ScriptUploadAttempted
 from app.domain.service import RejectConfiguration, StartService
+from app.domain.startup import RecordRestore
 from app.errors import Conflict, InvalidRequest, NotFound, RuleViolation
 from app.ledger.ledger import Ledger
 
@@ -112,6 +114,8 @@ class Story:
             *(self._nodes,) * 2,
             *(self._never_join,) * 2,
             self._strangers,
+            self._settle_orphan,
+            self._revert,
             self._catalogue,
             self._outage,
             self._deadlines,
@@ -396,6 +400,14 @@ class Story:
         stranger = self._appear(instance_name("gpu", self._ids.suffix()), foreign)
         self._observe()
         del self.machines[stranger]
+
+    def _settle_orphan(self) -> None:
+        for known in sorted(self.ledger.books.cloud.orphans)[1:2]:
+            self._tell(SettleOrphan(instance_id=known))
+
+    def _revert(self) -> None:
+        if self._random.random() < 0.2:
+            self._tell(RecordRestore(once_reached=self.ledger.books.position + 3))
 
     def _catalogue(self) -> None:
         self._price += Decimal("0.01")

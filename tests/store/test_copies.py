@@ -29,7 +29,8 @@ def test_a_copy_without_its_write_ahead_log_says_what_it_may_lack(live: Path) ->
     with capture_logs() as said, opened(live) as ledger:
         assert ledger.head.position == 6
     assert [(line["log_level"], line["event"]) for line in said] == [
-        ("warning", "the database was not closed and its write-ahead log is gone: what was written last may be lost")
+        ("warning", "the database was not closed and its write-ahead log is gone: what was written last may be lost"),
+        ("warning", "the database is older than it was"),
     ]
     with reading(live) as connection:
         assert list(verify(connection)) == []

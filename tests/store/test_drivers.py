@@ -98,7 +98,7 @@ def test_full_means_full_whatever_the_driver(started: Path, module: ModuleType) 
         assert connection is not None
         connection.execute("PRAGMA max_page_count = 1").fetchall()
     with pytest.raises(StoreUnavailable, match="the disk is full"):
-        run(engine, "INSERT INTO cloud SELECT 'x', 1, '', '', hex(zeroblob(100000)), 1, 1")
+        run(engine, "INSERT INTO cloud (name, trouble, version, position) SELECT 'x', hex(zeroblob(100000)), 1, 1")
     engine.dispose()
     assert reopened(started).position == 6
 

@@ -150,7 +150,7 @@ def test_projections_that_the_log_does_not_vouch_for_are_rebuilt_at_start(databa
     with plain(database) as connection:
         connection.execute("UPDATE instances SET state = 'running', node_group = 'spoiled'")
         connection.execute("DELETE FROM node_groups")
-        connection.execute("INSERT INTO orphans VALUES ('nobody', 'made up', 1)")
+        connection.execute("INSERT INTO orphans VALUES ('nobody', 'h', 'i', 'g', NULL, 'made up', 'now', 1)")
         connection.execute(mark)
     assert reopened(database) == books
     assert projections(database) == good

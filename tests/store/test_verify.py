@@ -56,7 +56,10 @@ def test_verifying_changes_nothing(grown: Path) -> None:
             "instances 'gpu-aaaaaaaa': node_group is 'x', by the log 'gpu', state is 'running', by the log 'requested'",
         ),
         ("DELETE FROM instances WHERE name = 'gpu-bbbbbbbb'", "instances 'gpu-bbbbbbbb': the row is missing"),
-        ("INSERT INTO orphans VALUES ('i-1', 'x', 1)", "orphans 'i-1': the log knows nothing of this row"),
+        (
+            "INSERT INTO orphans VALUES ('i-1', 'h', 'i', 'g', NULL, 'x', 'now', 1)",
+            "orphans 'i-1': the log knows nothing of this row",
+        ),
         ("UPDATE node_groups SET spec = '{}'", "node_groups 'gpu': spec is '{}', by the log '{\"autoscaling_options\""),
         ("UPDATE cloud SET reachable = NULL", "cloud 'only': reachable is None, by the log 1"),
         ("UPDATE installation SET epoch = 2", "installation 'only': epoch is 2, by the log 1"),
@@ -99,7 +102,7 @@ def test_many_differences_are_counted_and_not_all_told(started: Path) -> None:
     found = findings(
         started,
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50) "
-        "INSERT INTO orphans SELECT 'i-' || i, 'x', 1 FROM n",
+        "INSERT INTO orphans SELECT 'i-' || i, 'h', 'i', 'g', NULL, 'x', 'now', 1 FROM n",
     )
     assert len(found) == 21
     assert found[-1] == "orphans: 30 more rows differ from the log"

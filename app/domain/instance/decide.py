@@ -144,7 +144,10 @@ def record_create_unknown(command: RecordCreateUnknown, books: Books) -> Decisio
 
 
 def rule_out_create(command: RuleOutCreate, books: Books) -> Decision:
-    """The unknown call created nothing. A wish that was deleted meanwhile is cancelled, a failed one stays failed."""
+    """The unknown call created nothing. A wish that was deleted meanwhile is cancelled, a failed one stays failed.
+
+    A wish from books that were found to be older than the truth is not ordered again: nobody knows whether it still is.
+    """
     instance = books.instances.get(command.instance)
     if instance is None or instance.unknown_since is None or instance.attempt != command.attempt:
         return Decision()
@@ -156,6 +159,9 @@ def rule_out_create(command: RuleOutCreate, books: Books) -> Decision:
     )
     if instance.state is InstanceState.DELETING:
         return Decision((ruled_out, _cancel(instance, CancelReason.NEVER_CREATED)))
+    reverted_at = books.installation.reverted_at
+    if reverted_at is not None and instance.attempted_at is not None and instance.attempted_at <= reverted_at:
+        return Decision((ruled_out, _cancel(instance, CancelReason.BOOKS_REVERTED)))
     return Decision((ruled_out,))
 
 

@@ -70,6 +70,7 @@ class CancelReason(StrEnum):
     DELETED = "deleted"
     GROUP_RETIRED = "group-retired"
     NEVER_CREATED = "never-created"
+    BOOKS_REVERTED = "books-reverted"
 
 
 class NodeDoubt(StrEnum):

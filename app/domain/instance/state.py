@@ -47,10 +47,11 @@ class Instance:
 
     `ordinal` is the log position of the wish, which orders a group's instances by age. `closed_rungs` are the offerings
     refused for this wish. `retry_at` bounds the next create or delete attempt. `created_at` is the cloud's own time.
-    `machine_status` is the cloud's last word. `script` names the uploaded startup script, `script_token` is the digest
-    of the token in it. Prices are per hour; `billed_before` is what the machine had cost when its price last changed,
-    at `price_since`; `cost` is final once the instance has ended. The `node_` fields are what the cluster showed of its
-    node; `repaired_uid` is the node that was given a provider id.
+    `machine_status` is the cloud's last word, said first at `status_since`. `delete_code` says why the last deletion
+    was not taken. `script` names the uploaded startup script, `script_token` is the digest of the token in it. Prices
+    are per hour; `billed_before` is what the machine had cost when its price last changed, at `price_since`; `cost` is
+    final once the instance has ended. The `node_` fields are what the cluster showed of its node; `repaired_uid` is the
+    node that was given a provider id.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Instance:
     retry_at: datetime | None = None
     instance_id: str | None = None
     machine_status: str | None = None
+    status_since: datetime | None = None
     ip: str | None = None
     os_volume_id: str | None = None
     volume_ids: tuple[str, ...] = ()
@@ -116,6 +118,16 @@ class Instance:
     def may_exist(self) -> bool:
         """A machine exists for it, or may."""
         return self.instance_id is not None or self.create_is_open
+
+    @property
+    def may_return(self) -> bool:
+        """Ended in the books alone, and not given back since: should its machine be there, it is taken back.
+
+        Its machine was believed lost, or the books had forgotten whether it was ever ordered. A deletion that was
+        acknowledged is final.
+        """
+        forgotten = self.cancel_reason is CancelReason.BOOKS_REVERTED
+        return (self.state is InstanceState.LOST or forgotten) and self.delete_requested_at is None
 
     def cost_until(self, at: datetime) -> Decimal | None:
         """What the machine has cost by then: price times lifetime, None if it never existed or has no known price."""
@@ -203,6 +215,7 @@ def evolve(instance: Instance, recorded: Recorded[AnyInstanceEvent]) -> Instance
                 image=event.image,
                 ended_at=None,
                 end_reason=None,
+                cancel_reason=None,
                 cost=None,
             )
         case InstanceCancelled():
@@ -220,7 +233,7 @@ def evolve(instance: Instance, recorded: Recorded[AnyInstanceEvent]) -> Instance
 
 def _evolve_deletion(instance: Instance, event: DeleteAttempted | DeleteRefused) -> Instance:
     if isinstance(event, DeleteAttempted):
-        return replace(instance, delete_attempt=event.attempt, retry_at=event.retry_at)
+        return replace(instance, delete_attempt=event.attempt, delete_code=None, retry_at=event.retry_at)
     return replace(instance, delete_code=event.code, retry_at=event.retry_at)
 
 
@@ -281,6 +294,7 @@ def _evolve_creation(
                 # An order that was taken and never placed is refused late: what it left is not the instance's machine.
                 instance_id=None,
                 machine_status=None,
+                status_since=None,
                 created_at=None,
                 billed_before=Decimal(0),
                 price_since=None,
@@ -328,10 +342,15 @@ def _wanted(instance: Instance) -> bool:
 def _observed(instance: Instance, event: InstanceStateObserved, at: datetime) -> Instance:
     running = event.state is InstanceState.RUNNING
     stopped = event.state is InstanceState.STOPPED
+    is_new_word = event.status != instance.machine_status
+    # What spoke against the deletion was the machine's status, and that is another now.
+    refused_for_the_old_word = is_new_word and instance.delete_code is not None
     return replace(
         instance.repriced(event.price_per_hour, at),
         state=event.state,
         machine_status=event.status,
+        status_since=at if is_new_word else instance.status_since,
+        retry_at=None if refused_for_the_old_word else instance.retry_at,
         contract=event.contract or instance.contract,
         location=event.location or instance.location,
         created_at=event.created_at or instance.created_at or at,

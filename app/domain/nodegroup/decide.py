@@ -127,7 +127,7 @@ def decrease_target_size(command: DecreaseTargetSize, books: Books) -> Decision:
 def delete_nodes(command: DeleteNodes, books: Books) -> Decision:
     """Accept the deletion of every named instance or of none. Deleting and ended ones are fine: that is idempotence.
 
-    Of one that was lost it is written down once: should its machine come back, nobody wants it any more.
+    Of one that may return it is written down once: should its machine come back, nobody wants it any more.
     Minimum size is not checked here: the autoscaler checks it itself, and failed instances must go at any size.
 
     Raises:
@@ -147,9 +147,13 @@ def delete_nodes(command: DeleteNodes, books: Books) -> Decision:
             )
         if instance is not None and instance.state.is_live:
             wanted.append(instance)
-        elif instance is not None and instance.state is InstanceState.LOST and instance.delete_requested_at is None:
+        elif instance is not None and instance.may_return:
             lost.append(instance)
-    releases = tuple(release(instance, DeleteReason.SCALE_DOWN) for instance in (*wanted, *lost))
+    final = (
+        DeleteRequested(instance=instance.name, node_group=instance.node_group, reason=DeleteReason.SCALE_DOWN)
+        for instance in lost
+    )
+    releases = (*(release(instance, DeleteReason.SCALE_DOWN) for instance in wanted), *final)
     if not wanted:
         return Decision(releases)
     scale_down = ScaleDownRequested(

@@ -1,19 +1,21 @@
 """Look at the cloud and write down what changed; look twice before believing that anything is gone."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import ClassVar
 
-from app.domain import observation
-from app.domain.cloud import RecordSurplus, RecordUnreachable
+from app.domain import observation, strangers
+from app.domain.cloud import RecordSurplus, RecordUnreachable, SettleOrphan
 from app.domain.envelope import Cause
 from app.domain.instance.commands import ConfirmEnded, RuleOutCreate
 from app.domain.instance.lifecycle import InstanceState, Phase, phase_of
 from app.domain.instance.state import Instance
 from app.domain.machine import Machine
-from app.errors import CloudError, Throttled
+from app.domain.ownership import OrphanPolicy
+from app.errors import CloudError, OutcomeUnknown, Throttled
 from app.log import INSTANCE, get_logger
 from app.reconcile.jobs.job import Bench
 
@@ -32,6 +34,18 @@ _LOOKUPS_PER_RUN = 20
 _log = get_logger(job="observe")
 
 
+class Suspicion(StrEnum):
+    """What can be odd about a listing. Each is counted; none of them changes the books."""
+
+    EMPTY = "empty"
+    REPEATED = "repeated"
+    UNREADABLE = "unreadable"
+    INCOMPLETE = "incomplete"
+    """A machine that it lacked, twice, answers to its id."""
+    MASS_LOSS = "mass-loss"
+    """It lacks more machines than may be believed lost at once."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Observe:
     """Listing → events. Everything it remembers between runs only delays verdicts when a restart loses it."""
@@ -41,8 +55,13 @@ class Observe:
     loss_brake: float
     claim: bool = False
     list_lag: timedelta = LIST_LAG
+    orphans: OrphanPolicy = OrphanPolicy.ADOPT
+    orphan_grace: timedelta = timedelta(minutes=10)
+    suspicious: Callable[[Suspicion], None] = lambda _: None
+    wake: Callable[[], None] = lambda: None
     _misses: Counter[str] = field(default_factory=Counter)
     _unseen: Counter[tuple[str, int]] = field(default_factory=Counter)
+    _orphan_misses: Counter[str] = field(default_factory=Counter)
     _braking: bool = False
 
     def run(self) -> None:
@@ -55,13 +74,34 @@ class Observe:
             _log.warning("listing throttled", retry_after=str(error.retry_after))
             return
         except CloudError as error:
+            if isinstance(error, OutcomeUnknown) and error.status is not None:
+                self.suspicious(Suspicion.UNREADABLE)
             self.bench.record(RecordUnreachable(code=error.code, message=error.message), cause)
             return
-        listing = observation.ObserveMachines(machines=machines, backend=self.bench.cloud.backend, claim=self.claim)
+        self._judge(machines)
+        listing = observation.ObserveMachines(
+            machines=machines,
+            backend=self.bench.cloud.backend,
+            claim=self.claim,
+            orphans=self.orphans,
+            began_at=None if self.bench.first_look.is_done else self.bench.first_look.began_at,
+        )
         self.bench.record(listing, cause)
+        if not self.bench.first_look.is_done:
+            self.bench.first_look.done()
+            self.wake()
         self._rule_out_unknown(machines, taken_at, cause)
         self._look_for_absent(machines, taken_at, cause)
         self._look_for_surplus(machines, cause)
+        self._look_for_orphans(machines, taken_at, cause)
+
+    def _judge(self, machines: Collection[Machine]) -> None:
+        """Say what is odd about a listing. Nothing depends on it: no listing is believed without a second witness."""
+        ours = [instance for instance in self.bench.books.listed_instances() if instance.machine_status is not None]
+        if ours and not machines:
+            self.suspicious(Suspicion.EMPTY)
+        if len({machine.instance_id for machine in machines}) < len(machines):
+            self.suspicious(Suspicion.REPEATED)
 
     def _rule_out_unknown(self, machines: Collection[Machine], taken_at: datetime, cause: Cause) -> None:
         """An attempt whose outcome nobody knows created nothing if nobody sees its machine, long and often enough."""
@@ -89,6 +129,8 @@ class Observe:
         ]
         live = sum(members.target_size for members in self.bench.books.members_by_group.values())
         braking = len(missed) >= _SMALLEST_MASS and len(missed) > self.loss_brake * live
+        if braking:
+            self.suspicious(Suspicion.MASS_LOSS)
         if braking and not self._braking:
             _log.error("many machines missing at once, not believed yet", missing=len(missed), live=live)
         self._braking = braking
@@ -111,6 +153,8 @@ class Observe:
                 cause,
             )
             del self._misses[instance.name]
+        else:
+            self.suspicious(Suspicion.INCOMPLETE)
 
     def _look_for_surplus(self, machines: Collection[Machine], cause: Cause) -> None:
         """Machines of ours that no instance stands for, confirmed one by one because lists can be stale."""
@@ -124,6 +168,29 @@ class Observe:
         for instance, machine in observation.returned(books, machines)[:_LOOKUPS_PER_RUN]:
             if self._is_alive(machine):
                 self.bench.record(observation.Readopt(instance=instance.name, machine=machine), cause)
+
+    def _look_for_orphans(self, machines: Collection[Machine], taken_at: datetime, cause: Cause) -> None:
+        """Those that are ours and unwanted by policy go after the grace; those that left are no longer looked for."""
+        if self.orphans is OrphanPolicy.DELETE:
+            unwanted = strangers.unwanted(self.bench.books, machines, taken_at - self.orphan_grace)
+            for orphan, machine in unwanted[:_LOOKUPS_PER_RUN]:
+                if self._is_alive(machine):
+                    surplus = RecordSurplus(instance=orphan.hostname, instance_id=orphan.instance_id, reason="orphan")
+                    self.bench.record(surplus, cause)
+        present = {machine.instance_id for machine in machines}
+        absent = [name for name in self.bench.books.cloud.orphans if name not in present]
+        self._orphan_misses = Counter({name: self._orphan_misses[name] + 1 for name in absent})
+        left = [name for name in absent if self._orphan_misses[name] >= _MISSES_TO_DOUBT]
+        for instance_id in left[:_LOOKUPS_PER_RUN]:
+            if self._is_gone(instance_id):
+                self.bench.record(SettleOrphan(instance_id=instance_id), cause)
+
+    def _is_gone(self, instance_id: str) -> bool:
+        try:
+            machine = self.bench.cloud.get_instance(instance_id)
+        except CloudError:
+            return False
+        return machine is None or phase_of(machine.status) is Phase.ENDED
 
     def _is_alive(self, machine: Machine) -> bool:
         try:

@@ -123,6 +123,7 @@ class Provision:
                 if instance.state is InstanceState.REQUESTED
                 and instance.name not in self._in_flight
                 and (instance.retry_at is None or instance.retry_at <= now)
+                and self.bench.first_look.is_open_to(instance.ordinal)
             ]
             parallel = 1 if self.bench.books.cloud.account else self.parallel
             taken = fair_share(due, Counter(self._in_flight.values()), parallel)

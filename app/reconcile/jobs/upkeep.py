@@ -1,5 +1,6 @@
 """The small jobs: catalogue, deadlines, housekeeping."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar
@@ -7,6 +8,7 @@ from typing import ClassVar
 from app.domain.cloud import RecordBalance, RecordCatalogue
 from app.domain.instance.commands import CheckDeadlines
 from app.errors import CloudError
+from app.ledger.backups import Backup, BackupPlan, BackupReason
 from app.log import get_logger
 from app.reconcile.jobs.job import Bench
 
@@ -73,6 +75,25 @@ class Deadlines:
         if self.bench.ledger.trouble is not None:
             self.bench.ledger.probe()
         self.bench.record(CheckDeadlines(failed_expiry=FAILED_EXPIRY), self.bench.cause(self.name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backups:
+    """Copies of the database, when one is due and there is something new to copy."""
+
+    name: ClassVar[str] = "backup"
+    bench: Bench
+    plan: BackupPlan
+    proven: Callable[[Backup], None] = lambda _: None
+
+    def run(self) -> None:
+        """Make a copy if it is time."""
+        if self.plan.is_due(self.bench.ledger.head.position):
+            backup = self.plan.take(BackupReason.SCHEDULED)
+            _log.info("backup made", path=str(backup.path), position=backup.manifest.position)
+        newest = self.plan.newest()
+        if newest is not None:
+            self.proven(newest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

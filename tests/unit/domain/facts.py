@@ -4,7 +4,14 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from app.domain.cloud import CatalogueChanged, CloudReachable, DuplicateInstanceDetected, OrphanDetected
+from app.domain.cloud import (
+    CatalogueChanged,
+    CloudReachable,
+    DuplicateInstanceDetected,
+    OrphanDetected,
+    OrphanOutcome,
+    OrphanSettled,
+)
 from app.domain.envelope import Event, InstanceEvent
 from app.domain.instance.events import (
     CancelReason,
@@ -111,7 +118,13 @@ def claimed(installation: str) -> InstallationClaimed:
     return InstallationClaimed(installation_id=installation)
 
 
-def orphan(instance_id: str = C_ID, hostname: str = C, installation: str = "inst2", group: str = "h100") -> Event:
+def orphan(
+    instance_id: str = C_ID,
+    hostname: str = C,
+    installation: str = "inst2",
+    group: str = "h100",
+    reason: str = "made by another installation that uses our cluster's name",
+) -> OrphanDetected:
     """A machine that looks like ours and is not."""
     return OrphanDetected(
         instance_id=instance_id,
@@ -119,7 +132,14 @@ def orphan(instance_id: str = C_ID, hostname: str = C, installation: str = "inst
         installation=installation,
         node_group=group,
         price_per_hour=Decimal("2.29"),
-        reason="made by another installation that uses our cluster's name",
+        reason=reason,
+    )
+
+
+def orphan_settled(outcome: OrphanOutcome, cost: str | None, instance_id: str = C_ID, hostname: str = C) -> Event:
+    """It is in the books now, or gone."""
+    return OrphanSettled(
+        instance_id=instance_id, hostname=hostname, outcome=outcome, cost=None if cost is None else Decimal(cost)
     )
 
 

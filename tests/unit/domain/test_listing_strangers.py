@@ -4,7 +4,7 @@ from decimal import Decimal
 import pytest
 
 from app.domain import observation
-from app.domain.cloud import CloudUnreachable, OrphanDetected
+from app.domain.cloud import CloudUnreachable, OrphanDetected, OrphanOutcome
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.nodegroup.spec import NodeGroupSpec
 
@@ -27,6 +27,7 @@ from .facts import (
     h100,
     machine,
     orphan,
+    orphan_settled,
     retired,
 )
 from .listings import REACHABLE, SECOND, THEIRS, listing, seen, watched
@@ -196,10 +197,12 @@ def test_a_claim_takes_the_machines_over_in_the_same_instant() -> None:
             claimed("inst2"),
             adopted(),
             seen(InstanceState.RUNNING, "running", "the cloud says running"),
+            orphan_settled(OrphanOutcome.ADOPTED, "0.000000", A_ID, A),
             REACHABLE,
         )
     )
     assert after.books.installation.claimed == ("inst2",)
+    assert not after.books.cloud.orphans
     assert after.books.target_size("h100") == 1
     after.when(listing(theirs, claim=True)).then_nothing()
 
@@ -227,7 +230,8 @@ def test_a_database_that_has_seen_the_cloud_claims_nothing() -> None:
 def test_a_new_machine_of_a_claimed_installation_is_an_alarm() -> None:
     """It proves that the other one lives: hands off."""
     story = NEW_DATABASE.given(listing(machine(description=THEIRS), claim=True))
-    story.when(listing(machine(description=THEIRS), machine(C_ID, C, description=THEIRS))).then(orphan())
+    lives = "made by an installation that was taken over and yet goes on: two providers serve this cluster"
+    story.when(listing(machine(description=THEIRS), machine(C_ID, C, description=THEIRS))).then(orphan(reason=lives))
 
 
 def test_a_lost_predecessor_without_machines_keeps_nobody_waiting() -> None:

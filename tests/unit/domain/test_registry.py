@@ -10,6 +10,7 @@ from app.domain.cloud import (
     BalanceObserved,
     CloudUnreachable,
     DuplicateInstanceDeleted,
+    OrphanOutcome,
     OrphanVolumeDeleted,
     PriceChanged,
 )
@@ -48,7 +49,14 @@ from app.domain.scripts import (
     ScriptUploadAttempted,
     ScriptUploaded,
 )
-from app.domain.service import ConfigurationLoaded, ConfigurationRejected, InstallationCreated, ServiceStarted
+from app.domain.service import (
+    BooksReverted,
+    ConfigurationLoaded,
+    ConfigurationRejected,
+    Evidence,
+    InstallationCreated,
+    ServiceStarted,
+)
 
 from .facts import (
     A_ID,
@@ -74,6 +82,7 @@ from .facts import (
     lost,
     observed,
     orphan,
+    orphan_settled,
     refused,
     rested,
     retired,
@@ -137,6 +146,7 @@ EVENTS: tuple[Event, ...] = (
         instance_type="1H100.80S.32V", contract=Contract.SPOT, old=None, new=Decimal("0.80150"), currency="usd"
     ),
     orphan(),
+    orphan_settled(OrphanOutcome.VANISHED, "2.290000"),
     surplus(A_ID, A, "duplicate"),
     DuplicateInstanceDeleted(instance_id=A_ID, instance=A),
     AccountRefused(code="insufficient-funds", message="no money", until=NOON),
@@ -151,6 +161,7 @@ EVENTS: tuple[Event, ...] = (
     ConfigurationLoaded(sha256="5a", cluster_name="c1", node_groups=1, max_hourly_cost=Decimal("9.5")),
     ConfigurationRejected(sha256="5b", problems=1, first="config.yaml:3: node_groups: must be a mapping"),
     claimed("inst2"),
+    BooksReverted(evidence=Evidence.MACHINES, position=7, once_reached=None, dropped=1),
 )
 ALL = sorted(EVENT_TYPES.items())
 CATEGORIES: dict[type[Event], str] = {
