@@ -13,7 +13,7 @@ from helm_python.errors import HelmError
 
 from app.config.load import load
 
-from .rendered import CHART, Manifest, chart, kustomization, one
+from .rendered import CHART, KUSTOMIZE, Manifest, chart, kustomization, one
 
 GROUPS = {"gpu": {"instance_type": "1A100.22V", "image": "ubuntu-24.04", "location": "FIN-01", "max_size": 4}}
 CONFIG: Mapping[str, Any] = {"cluster_name": "prod", "node_groups": GROUPS}
@@ -27,6 +27,7 @@ EVERYTHING: Mapping[str, Any] = {
     "podAnnotations": {"example.com/team": "ml"},
     "networkPolicy": {"monitoringNamespaces": ["monitoring", "grafana"]},
     "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+    "kubernetes": {"enabled": True},
 }
 """Every branch of the templates but the simulator's."""
 
@@ -53,6 +54,25 @@ def test_monitors_are_equal() -> None:
     ours = chart({"config": CONFIG, "serviceMonitor": {"enabled": True}})
     theirs = one(kustomization("overlays/production"), "ServiceMonitor")
     assert comparable(one(ours, "ServiceMonitor"))["spec"] == theirs["spec"]
+
+
+def test_rights_of_the_cluster_side_are_equal() -> None:
+    """One value switches configuration, rights, token and the way to the API server on; two take rights off."""
+    ours = chart({"config": CONFIG, "kubernetes": {"enabled": True}})
+    component = KUSTOMIZE / "components" / "cluster-side"
+    theirs = [
+        document
+        for name in ("read-nodes", "remove-nodes", "change-nodes")
+        for document in yaml.safe_load_all((component / f"{name}.yaml").read_text())
+    ]
+    rights = [comparable(manifest) for manifest in ours if manifest["kind"].startswith("ClusterRole")]
+    assert [{**right, "metadata": {"name": right["metadata"]["name"]}} for right in rights] == theirs
+    assert one(ours, "StatefulSet")["spec"]["template"]["spec"]["automountServiceAccountToken"] is True
+    assert {"ports": [{"port": 6443, "protocol": "TCP"}]} in one(ours, "NetworkPolicy")["spec"]["egress"]
+    assert yaml.safe_load(one(ours, "ConfigMap")["data"]["config.yaml"])["kubernetes"] == {"enabled": True}
+    fewer = chart({"config": CONFIG, "kubernetes": {"enabled": True, "removeNodes": False, "changeNodes": False}})
+    assert [m["metadata"]["name"] for m in fewer if m["kind"] == "ClusterRole"] == ["verda-cloud-provider-read-nodes"]
+    assert not [m for m in chart({"config": CONFIG}) if m["kind"].startswith("ClusterRole")]
 
 
 def test_configurations_say_the_same(tmp_path: Path) -> None:

@@ -186,4 +186,4 @@ def test_trial_needs_no_account() -> None:
     (container,) = pod["containers"]
     assert container["args"] == ["--config=/config/config.yaml", "--with-simulator=127.0.0.1:8090"]
     assert "env" not in container
-    assert [volume["name"] for volume in pod["volumes"]] == ["tmp", "config", "tls"]
+    assert [volume["name"] for volume in pod["volumes"]] == ["tmp", "config", "tls", "join"]

@@ -32,5 +32,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if not .Values.simulator.enabled -}}
 {{- $_ := set $ours "verda" (dict "client_secret_file" "/credentials/client_secret") -}}
 {{- end -}}
+{{- if .Values.kubernetes.enabled -}}
+{{- $_ := set $ours "kubernetes" (dict "enabled" true) -}}
+{{- end -}}
 {{- mergeOverwrite $ours (deepCopy .Values.config) | toYaml -}}
 {{- end -}}
