@@ -1,0 +1,132 @@
+"""Users of older tools: what their documentation shows starts here, scales 0 → 3 → 0, and leaves nothing behind."""
+
+import base64
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import yaml
+
+from app.simulator.http import Simulator
+from tests.e2e.harness import FAST, ROOT, Provider, alive, clean_environment, control, simulator, until, volumes
+
+QUICK = {"intervals": {"observe": "500ms", "housekeeping": "2s"}, "verda": {"list_lag": "3s", "rate_share": 1}}
+"""What only a test needs: looking more often than the API allows a client beside others."""
+
+SCRIPT = "#!/bin/bash\ncurl -sfL https://get.k3s.io | K3S_TOKEN=hunter2-token sh -\necho ${#HOSTNAME}\n"
+CLUSTER = {
+    "node_configs": {
+        "gpu": {
+            "image_type": "ubuntu-24.04-cuda-12.8-open-docker",
+            "ssh_key_ids": [],
+            "instance_option": "prefer_spot",
+            "disk_size_gb": 100,
+            "pricing_option": "dynamic",
+            "startup_script_base64": base64.b64encode(SCRIPT.encode()).decode(),
+            "taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}],
+            "labels": {"example.com/pool": "gpu"},
+        }
+    }
+}
+SPOT_IS_OUT = {
+    "match": {"method": "POST", "path": "/v1/instances", "body": {"contract": "SPOT"}},
+    "times": -1,
+    "phase": "before_commit",
+    "action": {"kind": "bend", "steer": {"sold_out": True}},
+}
+
+
+class Older(Provider):
+    """A provider that is started with another tool's words."""
+
+    def __init__(
+        self, directory: Path, sim: Simulator, words: Sequence[str], settings: Mapping[str, object], **environ: str
+    ) -> None:
+        super().__init__(directory, sim, {})
+        self.config.write_text(yaml.safe_dump(dict(settings)), "utf-8")
+        self._words = words
+        self._environ = {
+            "VERDA_BASE_URL": sim.base_url,
+            "DATACRUNCH_CLIENT_ID": "simulator",
+            "DATACRUNCH_CLIENT_SECRET": "simulator",
+            **environ,
+        }
+
+    def start(self) -> None:
+        """Start and wait until RPCs are answered, with patience for a busy machine."""
+        self.launch()
+        until(self._answers, timeout_s=90, what="the provider answers")
+
+    def launch(self) -> None:
+        """Start, without waiting."""
+        ours = ("--port", str(self.grpc_port), "--http-port", str(self.http_port), "--database", str(self.database))
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "app.cli.main", "--config", str(self.config), *ours, *self._words],
+                stdout=log,
+                stderr=log,
+                cwd=ROOT,
+                env=clean_environment() | self._environ,
+            )
+
+    def up_and_down(self, sim: Simulator, group: str) -> list[str]:
+        """0 → 3 → 0; the provider ids of the three. Nothing is left at the cloud."""
+        assert self.client.target_size(group) == 0
+        self.client.increase_size(group, 3)
+        until(lambda: self.states(group) == [1, 1, 1], timeout_s=90, what="three running")
+        ids = sorted(instance.id for instance in self.client.instances(group))
+        self.client.delete_nodes(group, ids)
+        until(lambda: self.states(group) == [], timeout_s=90, what="all gone")
+        assert self.client.target_size(group) == 0
+        until(lambda: alive(sim) == [], timeout_s=60, what="no machine left")
+        until(lambda: volumes(sim) == [], timeout_s=60, what="no volume left")
+        return ids
+
+
+def orders(sim: Simulator) -> list[tuple[bool, str]]:
+    """Whether spot, and the place, of every machine that there was."""
+    with sim.world.lock:
+        records = list(sim.world.state.instances.values())
+    return [(record.is_spot, record.location) for record in records]
+
+
+def stored_scripts(sim: Simulator) -> int:
+    """How many startup scripts the project has."""
+    with sim.world.lock:
+        return len(sim.world.scripts)
+
+
+def test_the_python_provider_s_example(tmp_path: Path) -> None:
+    """Its documented file, its command: nothing has to be changed."""
+    text = (ROOT / "examples" / "from-python-provider.yaml").read_text("utf-8")
+    settings = yaml.safe_load(text) | QUICK
+    group = settings["node_groups"]["cpu-workers"]
+    keys = [{"id": key, "name": "key", "text": "ssh-ed25519 AAAA"} for key in group["ssh_key_ids"]]
+    script = [{"id": group["startup_script_id"], "name": "join", "text": "#!/bin/sh\n"}]
+    with simulator({**FAST, "ssh_keys": keys, "scripts": script}) as sim:
+        with Older(tmp_path, sim, ("--log-level", "INFO"), settings) as provider:
+            names = {item.id for item in provider.client.node_groups()}
+            assert names == {"gpu-workers", "cpu-workers"}
+            provider.up_and_down(sim, "cpu-workers")
+        assert orders(sim) == [(True, "FIN-03")] * 3
+        assert stored_scripts(sim) == 1  # their own, which we never touch
+
+
+def test_the_datacrunch_provider_s_example(tmp_path: Path) -> None:
+    """Flags and JSON; spot is out, so `prefer_spot` gets on demand and says so everywhere; no script is left."""
+    environ = {"DATACRUNCH_CLUSTER_CONFIG": base64.b64encode(json.dumps(CLUSTER).encode()).decode()}
+    with simulator() as sim:
+        control(sim, "POST", "/faults", SPOT_IS_OUT)
+        words = ("--nodes=0:4:1A100.22V:FIN-01:gpu", "--log-level", "DEBUG")
+        with Older(tmp_path, sim, words, QUICK, **environ) as provider:
+            ids = provider.up_and_down(sim, "gpu")
+            assert all(provider_id.startswith("datacrunch://") for provider_id in ids)
+            until(lambda: stored_scripts(sim) == 0, timeout_s=60, what="no script left")
+            _, metrics = provider.get("/metrics")
+            told = provider.log.read_text("utf-8") + metrics
+        assert orders(sim) == [(False, "FIN-01")] * 3
+        database = b"".join(path.read_bytes() for path in tmp_path.glob("provider.db*") if path.is_file())
+        assert b"hunter2" not in database
+        assert "hunter2" not in told
