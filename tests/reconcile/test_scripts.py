@@ -104,6 +104,24 @@ def test_a_script_goes_at_once_with_a_machine_that_nobody_wants(office: Office) 
     assert office.texts() == []
 
 
+def test_what_is_given_back_while_its_script_is_stored_is_not_ordered(office: Office) -> None:
+    """The upload may take half a minute; its script goes as well."""
+    house = office.house
+    (name,) = house.grow()
+
+    def given_back_meanwhile(store: Callable[[], str]) -> str:
+        script_id = store()
+        house.delete(name)
+        return script_id
+
+    house.world.on_upload.append(given_back_meanwhile)
+    house.provision_until_quiet()
+    assert house.world.orders == []
+    assert house.state(name) == "cancelled"
+    office.keeper.run()
+    assert office.texts() == []
+
+
 def test_machines_with_the_same_script_share_it(house: House) -> None:
     """Constant scripts are one upload by content, and stay as long as one machine needs them."""
     house.configure(spec(startup_script="text"))

@@ -156,6 +156,7 @@ class Provision:
         spec = books.groups[attempt.node_group].spec
         try:
             script_id = None if self.desk is None else self.desk.script_for(attempt, cause)
+            self._insist(attempt)
             order = order_for(attempt, spec, books.installation, instance.correlation_id, script_id)
             instance_id = self.bench.cloud.create_instance(order)
         except CloudError as error:
@@ -171,6 +172,16 @@ class Provision:
                 location=attempt.location,
                 contract=str(attempt.contract),
             )
+
+    def _insist(self, attempt: CreateAttempted) -> None:
+        """Storing a startup script takes its time, and whoever wanted the machine may have given it back meanwhile.
+
+        Raises:
+            NotSent: nobody wants it any more.
+        """
+        instance = self.bench.books.instances[attempt.instance]
+        if instance.state is not InstanceState.SUBMITTING or instance.attempt != attempt.attempt:
+            raise NotSent("the wish was given back before the order was sent", code="overtaken")
 
 
 def outcome(attempt: CreateAttempted, error: CloudError) -> RecordCreateRefused | RecordCreateUnknown:
