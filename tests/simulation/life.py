@@ -14,6 +14,7 @@ from app.ledger.ledger import Ledger
 from app.reconcile.jobs.job import Bench, Job
 from app.reconcile.jobs.observe import Observe
 from app.reconcile.jobs.provision import Provision
+from app.reconcile.jobs.scripts import ScriptDesk, Scripts
 from app.reconcile.jobs.sweep import Sweep
 from app.reconcile.jobs.terminate import Terminate
 from app.reconcile.jobs.upkeep import Catalog, Deadlines, Housekeeping
@@ -89,8 +90,10 @@ class Life:
 
     def _jobs(self) -> Sequence[tuple[Job, timedelta]]:
         bench = Bench(ledger=self.ledger, cloud=self._cloud, clock=self._clock, ids=self._ids)
+        scripts = Scripts(bench=bench, look_every=timedelta(minutes=10))
         provision = Provision(
             bench=bench,
+            desk=ScriptDesk(bench=bench, keeper=scripts, sources=setting.SCRIPTS),
             executor=StrandPool(self._agenda, "create"),
             parallel=setting.PARALLEL,
             wake=lambda: self._agenda.want(_PROVISION),
@@ -104,6 +107,7 @@ class Life:
             (Deadlines(bench=bench), five),
             (Housekeeping(bench=bench), timedelta(minutes=10)),
             (Sweep(bench=bench), timedelta(minutes=10)),
+            (scripts, five),
         )
 
     def _wake(self, recorded: Sequence[Recorded[Event]]) -> None:

@@ -96,6 +96,11 @@ _DELETE_FAULTS: Sequence[Step] = (
     CloudFault("os_volume_left", (("times", 3),)),
     CloudFault("rate_limit", (("method", "PUT"), ("path", _LIST), ("retry_after", 20))),
 )
+_SCRIPT_FAULTS: Sequence[Step] = tuple(
+    CloudFault(preset, (("method", method), ("path", f"/v1/scripts{path}")))
+    for preset in ("html_502", "empty_500", "rate_limit")
+    for method, path in (("POST", ""), ("GET", ""), ("DELETE", "/[^/]+"))
+)
 _BLOWS: Sequence[Step] = (
     *(Befall("evict"),) * 2,
     *(Befall("vanish_then_return", (("seconds", seconds),)) for seconds in (15, 60, 200, 700, 180_000)),
@@ -186,6 +191,7 @@ _MOODY: tuple[tuple[float, Maker], ...] = (
     (8, _one_of(_CREATE_FAULTS)),
     (5, _one_of(_READ_FAULTS)),
     (4, _one_of(_DELETE_FAULTS)),
+    (2, _one_of(_SCRIPT_FAULTS)),
     (5, _one_of(_BLOWS)),
     (1, _one_of(_PROJECT)),
     (2, lambda draw: Stranger(draw.choice(_LIKENESSES))),

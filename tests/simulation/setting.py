@@ -7,6 +7,7 @@ from typing import Any
 from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.offering import Contract
 from app.simulator.config import SimulatorConfig, parse_config
+from app.startup.sources import ScriptSource
 from tests.simulation.chance import stream
 
 CLUSTER = "sim"
@@ -37,6 +38,8 @@ GPU_SPOT = NodeGroupSpec(
     image=_GPU_IMAGE,
     locations=("FIN-01", "FIN-02"),
     contracts=(Contract.SPOT, Contract.ON_DEMAND),
+    startup_script="text",
+    startup_script_keep=timedelta(minutes=2),
     create_timeout=_CREATE_TIMEOUT,
     provision_timeout=_PROVISION_TIMEOUT,
     stopped_after=_STOPPED_AFTER,
@@ -68,6 +71,10 @@ CONFIGURATIONS: tuple[tuple[NodeGroupSpec, ...], ...] = (
 )
 """What the operator may have written: everything; a group removed; one made smaller; other places and contracts."""
 
+SCRIPTS: Mapping[str, ScriptSource] = {"gpu-spot": ScriptSource(template="#!/bin/sh\njoin {{ hostname }}\n")}
+FOREIGN_SCRIPT = "ca:v1:other:gpu-spot-aaaaaaaa:1"
+"""Somebody else's, under a name of another installation."""
+
 GROUPS = tuple(spec.name for spec in CONFIGURATIONS[0])
 
 POOLS: Mapping[str, Mapping[str, int]] = {
@@ -84,6 +91,8 @@ def world_config(seed: int) -> SimulatorConfig:
         "seed": seed,
         "clock": {"mode": "real"},
         "capacity": {"pools": POOLS},
+        "scripts": ({"name": FOREIGN_SCRIPT, "text": "#!/bin/sh\n"},),
+        "quotas": {"scripts": 5},
         "chances": {"validating": 0.4, "async_no_capacity": draw.choice((0.0, 0.3, 1.0))},
         "durations": {
             "preset": "realistic",

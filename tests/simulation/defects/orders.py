@@ -23,9 +23,10 @@ from app.domain.instance.state import Instance
 from app.domain.nodegroup.state import NodeGroup
 from app.domain.offering import Offering
 from app.errors import CloudError, OutcomeUnknown
-from app.reconcile.jobs import observe, provision
+from app.reconcile.jobs import observe, provision, scripts
 from app.reconcile.jobs.observe import LIST_LAG, Observe
 from app.reconcile.jobs.provision import Provision
+from app.reconcile.jobs.scripts import Scripts
 from tests.simulation.defects import Change, Defect
 
 _outcome = provision.outcome
@@ -186,6 +187,31 @@ ORDERS = (
         name="order-with-wrong-group",
         words="machines carry another group's mark",
         changes=lambda: [Change(holder=provision, name="order_for", new=_order_with_wrong_group)],
+    ),
+    Defect(
+        name="order-what-was-given-back",
+        words="a wish that is given back while its startup script is being stored is ordered all the same",
+        changes=lambda: [Change(holder=Provision, name="_insist", new=lambda *_: None)],
+    ),
+    Defect(
+        name="order-without-script",
+        words="machines are ordered without the startup script that was made for them",
+        changes=lambda: [Change(holder=provision, name="order_for", new=_order(startup_script_id=None))],
+    ),
+    Defect(
+        name="leave-scripts",
+        words="startup scripts stay at the cloud",
+        changes=lambda: [Change(holder=Scripts, name="run", new=lambda _: None)],
+    ),
+    Defect(
+        name="sweep-every-script",
+        words="other installations' startup scripts are deleted as left behind",
+        changes=lambda: [Change(holder=scripts, name="is_script_name", new=lambda *_: True)],
+    ),
+    Defect(
+        name="forget-interrupted-uploads",
+        words="startup scripts whose upload was not answered are not looked for",
+        changes=lambda: [Change(holder=Scripts, name="_left", new=lambda *_: ())],
     ),
     Defect(
         name="order-without-system-disk",

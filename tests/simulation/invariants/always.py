@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
 from app.rpc.gen import externalgrpc_pb2 as pb
+from tests.simulation.setting import FOREIGN_SCRIPT
 from tests.simulation.stage import Stage
 from tests.simulation.steps.trouble import DATA_VOLUME
 from tests.simulation.violation import Always
@@ -106,6 +107,12 @@ def no_foreign_machine_is_touched(stage: Stage) -> Iterator[str]:
             yield f"the volume {volume.name} of {owner.hostname} was erased"
 
 
+def no_foreign_script_is_touched(stage: Stage) -> Iterator[str]:
+    """Another installation's startup script stays, however much its name looks like ours."""
+    if all(script.name != FOREIGN_SCRIPT for script in stage.world.state.scripts.values()):
+        yield f"{FOREIGN_SCRIPT} is gone"
+
+
 def provider_ids_stay(stage: Stage) -> Iterator[str]:
     """Compared byte for byte, an id changes when the machine's becomes known, and when a node spells it anew."""
     witness = stage.witness
@@ -133,5 +140,6 @@ ALWAYS: tuple[Always, ...] = (
     the_books_hold_only_our_machines,
     no_two_instances_share_a_machine,
     no_foreign_machine_is_touched,
+    no_foreign_script_is_touched,
     provider_ids_stay,
 )

@@ -12,7 +12,7 @@ from app.domain.instance.lifecycle import InstanceState
 from app.reconcile.jobs.upkeep import FAILED_EXPIRY
 from app.simulator.records import InstanceRecord
 from tests.simulation.accounts import Accounts, is_deletable
-from tests.simulation.setting import CPU, GPU
+from tests.simulation.setting import CPU, FOREIGN_SCRIPT, GPU
 from tests.simulation.stage import Stage
 from tests.simulation.violation import Violated
 
@@ -119,6 +119,15 @@ def a_system_disk_is_left(stage: Stage) -> Iterator[str]:
             yield f"{volume.name} {volume.id}"
 
 
+def a_script_is_left(stage: Stage) -> Iterator[str]:
+    """A startup script of ours is at the cloud, and no machine that comes, or came lately, needs it."""
+    coming = {InstanceState.REQUESTED, InstanceState.SUBMITTING, InstanceState.PROVISIONING}
+    needed = {one.name for one in stage.books.listed_instances() if one.state in coming}
+    for script in stage.world.state.scripts.values():
+        if script.name != FOREIGN_SCRIPT and script.name.split(":")[3] not in needed:
+            yield script.name
+
+
 def a_price_is_old(stage: Stage) -> Iterator[str]:
     """The cloud sells at another price than the books say."""
     for spec in (GPU, CPU):
@@ -142,6 +151,7 @@ FAIR: Mapping[Condition, timedelta] = {
     a_dead_machine_is_listed: timedelta(minutes=6),
     the_books_show_another_status: timedelta(minutes=5),
     a_system_disk_is_left: timedelta(minutes=30),
+    a_script_is_left: timedelta(minutes=30),
     a_price_is_old: timedelta(minutes=9),
     an_outage_is_over_and_still_in_the_books: timedelta(minutes=3),
 }

@@ -69,6 +69,17 @@ def orders_carry_our_mark(stage: Stage, order: Order) -> Iterator[str]:
         yield f"{order.hostname} is ordered without saying that its system disk goes with it"
 
 
+def orders_carry_their_script(stage: Stage, order: Order) -> Iterator[str]:
+    """Where the group has a startup script, the machine is ordered with one made for it, and only there."""
+    scripts = stage.world.state.scripts
+    group = stage.witness.stories[order.hostname].node_group if order.hostname in stage.witness.stories else ""
+    text = scripts[order.startup_script_id].text if order.startup_script_id in scripts else ""
+    if group in setting.SCRIPTS and text != f"#!/bin/sh\njoin {order.hostname}\n":
+        yield f"{order.hostname} is ordered with the script {text!r}"
+    if group not in setting.SCRIPTS and order.startup_script_id is not None:
+        yield f"{order.hostname} is ordered with the script {text!r}, and its group has none"
+
+
 def every_deletion_follows_its_intent(stage: Stage, deletions: Sequence[Deletion]) -> Iterator[str]:
     """Only what the log wants gone is deleted: a deletion attempted for this machine, or a machine too many."""
     intended = {machine for story in stage.witness.stories.values() for machine in story.delete_attempts}
@@ -106,6 +117,7 @@ ORDERS: tuple[OrderCheck, ...] = (
     one_order_at_a_time,
     doubt_is_settled_before_ordering_again,
     orders_carry_our_mark,
+    orders_carry_their_script,
 )
 DELETIONS: tuple[DeletionCheck, ...] = (every_deletion_follows_its_intent, deletions_name_the_system_disk_and_no_other)
 SWEEPS: tuple[SweepCheck, ...] = (only_disks_without_a_use_are_swept,)

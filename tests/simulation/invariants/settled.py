@@ -6,6 +6,7 @@ from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
 from app.simulator.core import PROJECT_USER
 from app.simulator.records import Status
+from tests.simulation.setting import FOREIGN_SCRIPT
 from tests.simulation.stage import Stage
 from tests.simulation.violation import Always
 
@@ -61,6 +62,12 @@ def no_system_disk_is_left(stage: Stage) -> Iterator[str]:
             yield f"the volume {volume.name} of {owner.hostname}, which is {owner.status}, is {volume.status}"
 
 
+def no_script_is_left(stage: Stage) -> Iterator[str]:
+    """Startup scripts are at the cloud for machines that come; those of others stay."""
+    names = [script.name for script in stage.world.state.scripts.values()]
+    yield from (f"the script {name} is left" for name in names if name != FOREIGN_SCRIPT)
+
+
 def our_deletions_erase_the_system_disk(stage: Stage) -> Iterator[str]:
     """Where we could see the OS volume it is gone for good with the machine, not in the trash."""
     for item in stage.world.state.instances.values():
@@ -87,6 +94,7 @@ SETTLED: tuple[Always, ...] = (
     every_machine_has_its_wish,
     no_intent_is_open,
     no_system_disk_is_left,
+    no_script_is_left,
     our_deletions_erase_the_system_disk,
     the_books_hold_what_was_promised,
 )
