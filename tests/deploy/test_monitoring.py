@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import promql_parser
@@ -11,6 +11,7 @@ import yaml
 
 from app.cli.metrics_page import descriptions
 from app.cloud.verda.calls import Outcome
+from app.domain.instance.events import FailureCode
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.registry import EVENT_TYPES
 
@@ -43,6 +44,9 @@ CLOSED = {
 }
 """Label → the values it can have."""
 
+REMARKS = frozenset(FailureCode) | {"cloud-unreachable", "paused", "unknown-instance-type", "withdrawn-instance-type"}
+"""Codes of `verda_ca_remarks`."""
+
 
 def expressions() -> Iterator[tuple[str, str]]:
     """Every query with where it stands; Grafana's variables replaced by what it would put in."""
@@ -68,6 +72,12 @@ def selected(expression: str) -> list[promql_parser.VectorSelector]:
     return [node for node in parts(expression) if isinstance(node, promql_parser.VectorSelector)]
 
 
+def unheard_of(pattern: str, values: Iterable[str]) -> list[str]:
+    """The alternatives of a matcher that nothing is ever called."""
+    alternatives = [pattern] if "(" in pattern else pattern.split("|")
+    return [one for one in alternatives if not any(re.fullmatch(one, value) for value in values)]
+
+
 def complaints(expression: str) -> list[str]:
     """What the server could never answer."""
     selectors = [(selector.name or "", selector) for selector in selected(expression)]
@@ -78,8 +88,10 @@ def complaints(expression: str) -> list[str]:
         for matcher in selector.matchers.matchers:
             if matcher.name not in SERIES[name] | TARGETS:
                 wrong.append(f"{name} has no label {matcher.name}")
-            elif matcher.name in CLOSED and not any(re.fullmatch(matcher.value, v) for v in CLOSED[matcher.name]):
-                wrong.append(f"{matcher.name} is never {matcher.value}")
+                continue
+            values = REMARKS if name == "verda_ca_remarks" else CLOSED.get(matcher.name)
+            if values is not None:
+                wrong.extend(f"{matcher.name} is never {value}" for value in unheard_of(matcher.value, values))
     for node in parts(expression):
         if isinstance(node, promql_parser.AggregateExpr) and node.modifier is not None:
             wrong += [f"nothing to group by {label}" for label in node.modifier.labels if label not in labels]
@@ -104,6 +116,7 @@ def test_queries_are_answerable(where: str, expression: str) -> None:
         ('verda_ca_instances{state="upcoming"}', "state is never upcoming"),
         ("sum by (group) (verda_ca_target_size_nodes)", "nothing to group by group"),
         ('verda_ca_events_total{type="instance.evicted"}', "type is never instance.evicted"),
+        ('verda_ca_remarks{code=~"forbidden|poor"}', "code is never poor"),
     ],
 )
 def test_unanswerable_queries_are_noticed(expression: str, complaint: str) -> None:
@@ -113,7 +126,7 @@ def test_unanswerable_queries_are_noticed(expression: str, complaint: str) -> No
 
 def test_every_alert_is_fit_for_a_pager() -> None:
     """A severity, a sentence each for what and so what, and labels in the text that the result has."""
-    assert len({rule["alert"] for rule in RULES}) == len(RULES) == 23
+    assert len({rule["alert"] for rule in RULES}) == len(RULES) == 27
     for rule in RULES:
         assert rule["labels"].keys() == {"severity"}
         assert rule["labels"]["severity"] in {"critical", "warning", "info"}

@@ -48,8 +48,7 @@ case "$verb" in
       for argument; do shift; set -- "$@" "${argument/#\\/data\\/provider.db/$database}"; done
       "$@"
     fi ;;
-  cp) test -f "$1" ;;
-  get|describe|rollout|scale|wait) ;;
+  cp|get|describe|logs|rollout|scale|wait) ;;
   *) echo "unknown: kubectl $verb $*" >&2; exit 64 ;;
 esac
 """
