@@ -34,7 +34,8 @@ def _main() -> int:
         _say(
             f"seed {seed}: {outcome.kills.total()} kills, {outcome.calls} calls, {outcome.promised} nodes promised, "
             f"{outcome.given_back} given back, {outcome.machines} machines made, {outcome.twins} names with two "
-            f"machines for at most {outcome.longest_twins_s:.1f} s, {outcome.disks_left} disks left to sweep; "
+            f"machines for at most {outcome.longest_twins_s:.1f} s, {outcome.disks_left} disks left to sweep, "
+            f"{outcome.copies} copies; "
             f"{done} kills in {time.monotonic() - began:.0f} s"
         )
         seed += 1

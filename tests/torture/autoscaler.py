@@ -13,7 +13,8 @@ from tests.torture.stage import GROUPS
 
 _CREATING, _RUNNING = pb.InstanceStatus.instanceCreating, pb.InstanceStatus.instanceRunning
 _NOTHING_DONE = frozenset({"FAILED_PRECONDITION", "INVALID_ARGUMENT", "NOT_FOUND"})
-_NOBODY_THERE = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED"})
+_NOBODY_THERE = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED"})
+"""Killed, or stopping: an answer that was lost."""
 
 
 class Autoscaler:

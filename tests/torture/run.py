@@ -10,6 +10,7 @@ from pathlib import Path
 from alembic import command
 
 from app.rpc.client import CallFailed, Client
+from app.store.backup import backups
 from app.store.migrate import alembic_config
 from app.store.sqlite import writer_engine
 from tests.torture.autoscaler import Autoscaler, failed
@@ -47,6 +48,7 @@ class Outcome:
     twins: int = 0
     longest_twins_s: float = 0.0
     disks_left: int = 0
+    copies: int = 0
 
 
 def run(seed: int, kills: int, directory: Path) -> Outcome:
@@ -88,6 +90,7 @@ def _reckon(stage: Stage, autoscaler: Autoscaler, outcome: Outcome, left: Sequen
     doubles = twins(truth)
     outcome.twins, outcome.longest_twins_s = len(doubles), max(doubles.values(), default=0.0)
     outcome.disks_left = len(truth["orphan_volumes"])
+    outcome.copies = len(backups(stage.copies, stage.database))
 
 
 def make_old_database(path: Path) -> None:

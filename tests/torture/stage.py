@@ -75,6 +75,7 @@ class Stage:
         self.database = directory / "provider.db"
         self.log = directory / "provider.log"
         self.config = directory / "config.yaml"
+        self.copies = directory / "backups"
         self.address = f"127.0.0.1:{free_port()}"
         self._directory = directory
         self._seed = seed
@@ -112,6 +113,7 @@ class Stage:
             },
             # As fast as the API allows one client; housekeeping checkpoints the write-ahead log.
             "intervals": {"observe": "500ms", "catalog": "5s", "housekeeping": "1s"},
+            "backup": {"every": "1s", "keep": 5},
             "logging": {"level": "warning", "format": "json"},
             "node_groups": GROUPS,
         }

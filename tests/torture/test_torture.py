@@ -15,3 +15,4 @@ def test_ten_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
     assert outcome.kills.total() == 10
     assert set(outcome.kills) == set(Moment)
     assert outcome.promised > 0
+    assert outcome.copies > 0

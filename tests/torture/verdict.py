@@ -11,8 +11,10 @@ from app.domain.envelope import Event, Recorded
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.nodegroup.events import ScaleUpRequested
 from app.store import log
+from app.store.backup import backups
 from app.store.projections import fold_log
 from app.store.reading import reading
+from app.store.schema import SCHEMA_REVISION
 from app.store.verify import verify
 from tests.torture.autoscaler import Autoscaler
 from tests.torture.stage import GROUPS, TIME_FACTOR, Stage
@@ -49,11 +51,24 @@ def broken(stage: Stage, autoscaler: Autoscaler, truth: Truth) -> Iterator[str]:
         yield from verify(connection)
         books, _ = fold_log(connection)
         facts = tuple(log.read(connection, 0))
+    yield from _bad_copies(stage, facts)
     yield from autoscaler.oddities
     yield from _forgotten(autoscaler, facts)
     yield from _risen(autoscaler, books)
     yield from _touched(truth)
     yield from _twins(truth)
+
+
+def _bad_copies(stage: Stage, facts: Sequence[Recorded[Event]]) -> Iterator[str]:
+    """Whatever counts as a copy is sound, and holds the log as it was."""
+    for copy in backups(stage.copies, stage.database):
+        if copy.manifest.schema_revision != SCHEMA_REVISION:
+            continue  # made before a migration, for the version before this one
+        with reading(copy.path) as connection:
+            yield from (f"{copy.path.name}: {words}" for words in verify(connection))
+            held = tuple(log.read(connection, 0))
+        if held != facts[: len(held)] or len(held) != copy.manifest.position:
+            yield f"{copy.path.name} holds {len(held)} events that are not the first of the log"
 
 
 def _forgotten(autoscaler: Autoscaler, facts: Sequence[Recorded[Event]]) -> Iterator[str]:
