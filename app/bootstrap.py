@@ -24,6 +24,7 @@ from app.config.load import LoadedConfig
 from app.config.model import Config
 from app.config.secrets import secrets_of
 from app.config.specs import to_specs
+from app.domain.cluster.learning import DiscardTemplates
 from app.domain.envelope import Cause, Event, Recorded
 from app.domain.instance.events import CreateFailed, NodeJoined, NodeRegistered
 from app.domain.nodegroup.commands import ApplyConfiguration
@@ -33,7 +34,7 @@ from app.errors import ConfigurationError, Problem
 from app.kube.jobs.bench import Bench as KubeBench
 from app.kube.jobs.clean_up import CleanUp
 from app.kube.jobs.cluster import TendCluster
-from app.kube.jobs.join import Join, RepairProviderIds
+from app.kube.jobs.join import Join, LearnTemplates, RepairProviderIds
 from app.kube.lightkube import LightkubeCluster, read_kubeconfig
 from app.kube.troubles import Troubles
 from app.ledger.backups import Backup, BackupPlan, default_directory
@@ -321,6 +322,7 @@ class App:
         works = (
             Join(bench=bench, repairs=repairs),
             *((RepairProviderIds(bench=bench),) if repairs else ()),
+            *((LearnTemplates(bench=bench),) if self._config.kubernetes.learn_templates else ()),
             clean_up,
         )
         tend = TendCluster(bench=bench, works=works, troubles=self._troubles)
@@ -428,6 +430,8 @@ def _apply(loaded: LoadedConfig, ledger: Ledger, cause: Cause) -> None:
         balance_runway_s=None if config.balance_runway is None else int(config.balance_runway.total_seconds()),
     )
     ledger.execute(configured, cause)
+    if not config.kubernetes.learn_templates:
+        ledger.execute(DiscardTemplates(), cause)
 
 
 def log_as_configured(loaded: LoadedConfig) -> None:

@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 
 from app.clock import Clock
 from app.domain.books import Books, Members
+from app.domain.cluster.learning import corrected, kind_of
 from app.domain.gpu import gpu_type
 from app.domain.instance.ladder import likely_rung
 from app.domain.nodegroup.state import NodeGroup
@@ -65,7 +66,7 @@ class Answers:
         )
 
     def template(self, group: NodeGroup, books: Books) -> TemplateNode:
-        """The node that the group's next machine would become."""
+        """The node that the group's next machine would become, as it is computed; prices are made of this."""
         kind = books.cloud.catalogue[group.spec.instance_type]
         contract, location = self._next_market(group)
         return self._templates.get(
@@ -75,9 +76,15 @@ class Answers:
         )
 
     def template_response(self, group: NodeGroup, books: Books) -> pb.NodeGroupTemplateNodeInfoResponse:
-        """The template where every generation of the protocol looks for it."""
+        """The template, corrected by what real nodes have, where every generation of the protocol looks for it."""
         template = self.template(group, books)
-        return self._template_responses.get(group.name, (template,), lambda: template_response(encode_node(template)))
+        learned = books.cluster.learned.get(kind_of(group.spec))
+        figures = learned.figures if learned is not None else None
+        return self._template_responses.get(
+            group.name,
+            (template, figures),
+            lambda: template_response(encode_node(corrected(template, figures, group.spec))),
+        )
 
     def next_contract(self, group: NodeGroup) -> Contract:
         """The contract that the group's next machine is ordered under if nothing refuses it."""

@@ -28,8 +28,9 @@ from app.domain.cloud import (
     OrphanSettled,
     Surplus,
 )
-from app.domain.cluster.events import AnyClusterEvent, NodeRemovalAttempted
-from app.domain.cluster.state import ClusterView, Removal
+from app.domain.cluster.events import AnyClusterEvent, NodeRemovalAttempted, TemplateLearned, TemplatesDiscarded
+from app.domain.cluster.node import Figures
+from app.domain.cluster.state import ClusterView, Learned, Removal
 from app.domain.envelope import Event, InstanceEvent, NodeGroupEvent, Recorded
 from app.domain.instance.state import Instance
 from app.domain.nodegroup.spec import NodeGroupSpec
@@ -46,6 +47,7 @@ _GROUP = TypeAdapter(NodeGroup)
 _TYPE = TypeAdapter(InstanceType)
 _SURPLUS = TypeAdapter(Surplus)
 _REMOVAL = TypeAdapter(Removal)
+_LEARNED = TypeAdapter(Learned)
 _SCRIPT = TypeAdapter(StartupScript)
 _ORPHAN = TypeAdapter(Orphan)
 _INSTALLATION = TypeAdapter(Installation)
@@ -54,6 +56,7 @@ _INSTANCE_FIELDS = tuple(field.name for field in fields(Instance))
 _GROUP_FIELDS = tuple(field.name for field in fields(NodeGroup))
 _TYPE_FIELDS = tuple(InstanceType.model_fields)
 _SURPLUS_FIELDS = tuple(field.name for field in fields(Surplus))
+_LEARNED_FIELDS = tuple(field.name for field in fields(Learned))
 _REMOVAL_FIELDS = tuple(field.name for field in fields(Removal))
 _SCRIPT_FIELDS = tuple(field.name for field in fields(StartupScript))
 _ORPHAN_FIELDS = tuple(field.name for field in fields(Orphan))
@@ -67,6 +70,7 @@ _JSON_COLUMNS: Mapping[str, TypeAdapter[Any]] = {
     "supported_images": _TEXTS,
     "claims": TypeAdapter(tuple[Claim, ...]),
     "joining": TypeAdapter(Joining),
+    "figures": TypeAdapter(Figures),
 }
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 _ONLY = "only"
@@ -155,6 +159,7 @@ class Changes:
             schema.startup_scripts: [],
             schema.orphans: [],
             schema.node_removals: [],
+            schema.learned_templates: [],
         }
 
     def note(self, recorded: Iterable[Recorded[Event]], books: Books) -> None:
@@ -210,6 +215,15 @@ class Changes:
 
     def _note_cluster(self, event: AnyClusterEvent, position: int, books: Books) -> None:
         self._put(schema.cluster, _ONLY, {"name": _ONLY, "version": books.cluster.version, "position": position})
+        if isinstance(event, TemplateLearned):
+            learned = books.cluster.learned.get(event.kind)
+            if learned is not None:
+                self._put(schema.learned_templates, event.kind, _row(learned, _LEARNED_FIELDS, position=position))
+            return
+        if isinstance(event, TemplatesDiscarded):
+            for kind in event.kinds:
+                self._drop(schema.learned_templates, kind)
+            return
         removal = books.cluster.removals.get(event.uid)
         if not isinstance(event, NodeRemovalAttempted):
             self._drop(schema.node_removals, event.uid)
@@ -260,7 +274,11 @@ def _cloud_of(rows: Mapping[Table, Sequence[RowMapping]]) -> CloudView:
 
 def _cluster_of(rows: Mapping[Table, Sequence[RowMapping]]) -> ClusterView:
     removals: Iterator[Removal] = (_value(_REMOVAL, row, "position") for row in rows[schema.node_removals])
-    view = ClusterView(removals=HashTrieMap({removal.uid: removal for removal in removals}))
+    learned: Iterator[Learned] = (_value(_LEARNED, row, "position") for row in rows[schema.learned_templates])
+    view = ClusterView(
+        removals=HashTrieMap({removal.uid: removal for removal in removals}),
+        learned=HashTrieMap({one.kind: one for one in learned}),
+    )
     for row in rows[schema.cluster]:
         view = replace(view, version=row["version"])
     return view

@@ -15,7 +15,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_REVISION = "0009"
+SCHEMA_REVISION = "0010"
 """The newest migration; the same as Alembic's head."""
 
 metadata = MetaData(
@@ -145,6 +145,7 @@ instances = Table(
     _maybe_text("script_token"),
     Column("script_fetches", Integer, nullable=False, server_default="0"),
     _maybe_text("status_since"),
+    _maybe_text("node_measured_at"),
     Index(None, "instance_id"),
     Index(None, "ended_at"),
     sqlite_strict=True,
@@ -247,6 +248,17 @@ node_removals = Table(
     sqlite_strict=True,
 )
 
+learned_templates = Table(
+    "learned_templates",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    _text("node"),
+    _text("figures"),
+    _text("learned_at"),
+    _integer("position"),
+    sqlite_strict=True,
+)
+
 installation = Table(
     "installation",
     metadata,
@@ -275,6 +287,7 @@ PROJECTED = (
     cloud,
     cluster,
     node_removals,
+    learned_templates,
     installation,
 )
 """Every table that the fold of the log fills, and that can be emptied and filled again."""

@@ -8,7 +8,9 @@ from decimal import Decimal
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
 from app.domain.books import Books, Members
+from app.domain.cluster.learning import corrected, kind_of
 from app.domain.instance.lifecycle import InstanceState
+from app.domain.template import build_template
 from app.ledger.ledger import Ledger
 from app.ledger.serving import Reason, complaints, remarks
 from app.metrics import Computed
@@ -36,10 +38,16 @@ WRITABLE = Computed("store_writable", "1 while the log can be written.")
 POSITION = Computed("log_position", "Position of the newest event.")
 SURPLUS = Computed("surplus_instances", "Machines too many that are being deleted.")
 ORPHANS = Computed("orphan_instances", "Machines with our cluster's name that are not ours.")
+LEARNED = Computed(
+    "template_learned_ratio",
+    "What real nodes leave to pods, as a share of the computed template; a group without a measured node has none.",
+    ("node_group", "resource"),
+)
 CATALOGUE = Computed("catalogue_instance_types", "Instance types that the catalogue has.")
 BOOK_METRICS = (
     *(TARGET, MIN_SIZE, MAX_SIZE, INSTANCES, OLDEST, COST, LIMIT, BALANCE, REACHABLE, READY, REASONS, REMARKS),
     *(WRITABLE, POSITION, SURPLUS, ORPHANS, CATALOGUE),
+    LEARNED,
 )
 """Everything that `book_metrics` yields."""
 
@@ -54,6 +62,7 @@ def book_metrics(ledger: Ledger, now: datetime, optional: Sequence[Reason] = ())
     books = ledger.books
     yield from _groups(books, now)
     yield from _money(books)
+    yield _learned(books)
     troubles = complaints(ledger)
     yield REACHABLE.value(1 if books.cloud.reachable else 0)
     yield READY.value(0 if troubles else 1)
@@ -81,6 +90,21 @@ def _groups(books: Books, now: datetime) -> Iterable[Metric]:
                 states.add_metric([group.name, state], counts[state])
         oldest.add_metric([group.name], _oldest_creation_s(members, now))
     return target, smallest, largest, states, oldest
+
+
+def _learned(books: Books) -> Metric:
+    family = LEARNED.family()
+    for group in books.served_groups:
+        learned = books.cluster.learned.get(kind_of(group.spec))
+        if learned is None:
+            continue
+        kind = books.cloud.catalogue[group.spec.instance_type]
+        computed = build_template(group.spec, kind, group.spec.contracts[0])
+        real = corrected(computed, learned.figures, group.spec)
+        for resource, size in computed.allocatable.items():
+            if size:
+                family.add_metric([group.name, resource], float(real.allocatable[resource] / size))
+    return family
 
 
 def _oldest_creation_s(members: Members, now: datetime) -> float:

@@ -120,3 +120,19 @@ def test_a_kubelet_without_a_provider_id_is_not_given_back(make_stage: MakeStage
     assert stage.sight("gpu") == Sight("target 1, 1 ready, NoActivity", "1 running", "1 running")
     assert stage.calls("NodeGroupDeleteNodes") == []
     assert stage.story() == ["30 ScaledUpGroup gpu 1"]
+
+
+@pytest.mark.parametrize("release", ENDS, ids=str, indirect=True)
+def test_a_node_smaller_than_promised_corrects_the_template_for_good(make_stage: MakeStage) -> None:
+    """F36. A kubelet leaves 8 GiB less to pods than was reckoned; the group at zero knows it, also after a restart."""
+    stage = make_stage(gpu(), kubernetes=True)
+    computed = stage._template("gpu").allocatable["memory"]
+    stage.cluster.submit("train", gpus=1)
+    stage.wait_for(stage.cluster.nodes, at_most=200)
+    (node,) = stage.cluster.nodes()
+    node.allocatable["memory"] = real = computed - 8 * 2**30
+    stage.pass_time(90)
+    assert stage._template("gpu").allocatable["memory"] == real
+    stage.restart_provider(killed=True)
+    assert stage._template("gpu").allocatable["memory"] == real
+    assert stage.process.books.instances[node.name].node_measured_at is not None

@@ -10,7 +10,7 @@ from app.kube.fake import FakeCluster
 from app.kube.jobs.bench import Bench, Work
 from app.kube.jobs.clean_up import CleanUp
 from app.kube.jobs.cluster import TendCluster
-from app.kube.jobs.join import Join, RepairProviderIds
+from app.kube.jobs.join import Join, LearnTemplates, RepairProviderIds
 from app.kube.troubles import Troubles
 from tests.reconcile.house import House
 
@@ -38,6 +38,7 @@ class Yard:
         return (
             Join(bench=self.bench, repairs=self.repairs),
             *((RepairProviderIds(bench=self.bench),) if self.repairs else ()),
+            LearnTemplates(bench=self.bench),
             CleanUp(bench=self.bench, grace=FIVE_MINUTES, most=self.most, dry_run=self.dry_run),
         )
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from app.domain import cloud, scripts, service
 from app.domain.cluster import events as cluster
+from app.domain.cluster.node import Figures
 from app.domain.envelope import Event
 from app.domain.instance import events as instance
 from app.domain.instance.lifecycle import InstanceState
@@ -152,6 +153,7 @@ SAMPLES: Sequence[Event] = (
         **_OURS, node="h100-k7m2p9qx", uid=_NODE["uid"], provider_id="verda://h100-k7m2p9qx", waited_s=42
     ),
     instance.NodeJoined(**_OURS, waited_s=77),
+    instance.NodeMeasured(**_OURS, differences=("nvidia.com/gpu: 7 of 8",)),
     instance.NodeDoubted(
         **_OURS, doubt=instance.NodeDoubt.WRONG_PROVIDER_ID, message="start its kubelet with --provider-id=verda://x"
     ),
@@ -208,6 +210,18 @@ SAMPLES: Sequence[Event] = (
     cloud.OrphanVolumeDeleted(volume_id=_ID, instance="h100-k7m2p9qx", size_gb=100),
     cluster.NodeRemovalAttempted(**_NODE, end=instance.End.EVICTED, silent_since=_AT),
     cluster.NodeRemoved(**_NODE, end=instance.End.EVICTED),
+    cluster.TemplateLearned(
+        kind="1H100.80S.30V, ubuntu-24.04, 100 GB",
+        node="h100-k7m2p9qx",
+        instance="h100-k7m2p9qx",
+        figures=Figures(
+            capacity={"cpu": "30", "memory": "120384172Ki", "nvidia.com/gpu": "1"},
+            allocatable={"cpu": "29850m", "memory": "117312172Ki", "nvidia.com/gpu": "1"},
+            labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+        ),
+        differences=("memory: 120127664128 of 121000000000",),
+    ),
+    cluster.TemplatesDiscarded(kinds=("1H100.80S.30V, ubuntu-24.04, 100 GB",)),
     cluster.NodeRemovalAbandoned(**_NODE, reason="it is ready again"),
     cloud.BalanceObserved(amount=Decimal("1234.56"), currency="usd"),
     service.InstallationCreated(installation_id="q4k7m2p9qxa2b3c4"),

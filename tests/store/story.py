@@ -19,6 +19,7 @@ from app.domain.cloud import (
 from app.domain.cluster.commands import AbandonNodeRemoval, AttemptNodeRemoval, RecordNodeRemoved
 from app.domain.cluster.ghosts import Ghost
 from app.domain.cluster.joins import AttemptProviderIdRepair, ObserveNodes, Repair
+from app.domain.cluster.learning import DiscardTemplates, MeasureNodes
 from app.domain.cluster.node import Node
 from app.domain.decide import Command
 from app.domain.envelope import Cause, Event, Recorded
@@ -373,11 +374,16 @@ class Story:
                 created_at=self.clock.now(),
                 provider_id=spelled,
                 ready=ready,
+                allocatable={"cpu": str(self._random.randint(1, 30)), "nvidia.com/gpu": "1"},
             )
             nodes.append(node)
             repair = Repair(node=node, instance=instance.name, provider_id=instance.provider_id, evidence="it's ours")
             self._tell(AttemptProviderIdRepair(repair=repair))
         self._tell(ObserveNodes(nodes=tuple(nodes), repairs=False))
+        self.clock.advance(timedelta(minutes=21))
+        self._tell(MeasureNodes(nodes=tuple(nodes)))
+        if self._random.random() < 0.1:
+            self._tell(DiscardTemplates())
 
     def _never_join(self) -> None:
         """A machine is given back as never registered; an open breaker is closed, or a machine is tried."""

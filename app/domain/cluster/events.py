@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import ClassVar
 
+from app.domain.cluster.node import Figures
 from app.domain.envelope import ClusterEvent
 from app.domain.instance.events import End
 
@@ -44,4 +45,24 @@ class NodeRemovalAbandoned(ClusterEvent):
     reason: str
 
 
-AnyClusterEvent = NodeRemovalAttempted | NodeRemoved | NodeRemovalAbandoned
+class TemplateLearned(ClusterEvent):
+    """A ready node corrects the template of its kind; `differences` is where it has less than had been promised."""
+
+    type: ClassVar[str] = "cluster.template-learned"
+    words: ClassVar[str] = "node {node} shows what {kind} has: {differences}"
+    kind: str
+    node: str
+    instance: str
+    figures: Figures
+    differences: tuple[str, ...]
+
+
+class TemplatesDiscarded(ClusterEvent):
+    """Templates are what is computed again."""
+
+    type: ClassVar[str] = "cluster.templates-discarded"
+    words: ClassVar[str] = "templates of {kinds} are computed again, not as real nodes were"
+    kinds: tuple[str, ...]
+
+
+AnyClusterEvent = NodeRemovalAttempted | NodeRemoved | NodeRemovalAbandoned | TemplateLearned | TemplatesDiscarded

@@ -69,6 +69,14 @@ def _claims(nodes: Iterable[Node], books: Books) -> _Claims:
     return _Claims(by_id=by_id, by_name=by_name)
 
 
+def sole_claims(nodes: Iterable[Node], books: Books) -> Iterable[tuple[Instance, Node]]:
+    """The live instances that exactly one node stands for, with that node."""
+    for name, found in _claims(nodes, books).by_id.items():
+        instance = books.instances[name]
+        if len(found) == 1 and instance.state.is_live:
+            yield instance, found[0]
+
+
 def observe_nodes(command: ObserveNodes, books: Books, now: datetime) -> Decision:
     """Everything the picture adds to the books."""
     claims = _claims(command.nodes, books)

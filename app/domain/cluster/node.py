@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from pydantic import BaseModel, ConfigDict
+
 _REPORT_EVERY = timedelta(minutes=5)
 """Kubernetes: how often a kubelet reports although nothing has changed (`nodeStatusReportFrequency`)."""
 
@@ -46,3 +48,12 @@ class Node:
             return self.changed_at or self.created_at
         missed_at = self.heard_at + _REPORT_EVERY if self.heard_at is not None else None
         return missed_at if missed_at is not None and missed_at < now else None
+
+
+class Figures(BaseModel):
+    """What nodes of one kind have: quantities as Kubernetes writes them, and labels that tell of the hardware."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    capacity: dict[str, str]
+    allocatable: dict[str, str]
+    labels: dict[str, str]

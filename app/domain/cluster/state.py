@@ -8,7 +8,15 @@ from typing import assert_never
 
 from rpds import HashTrieMap
 
-from app.domain.cluster.events import AnyClusterEvent, NodeRemovalAbandoned, NodeRemovalAttempted, NodeRemoved
+from app.domain.cluster.events import (
+    AnyClusterEvent,
+    NodeRemovalAbandoned,
+    NodeRemovalAttempted,
+    NodeRemoved,
+    TemplateLearned,
+    TemplatesDiscarded,
+)
+from app.domain.cluster.node import Figures
 from app.domain.envelope import Recorded
 from app.domain.instance.events import End
 
@@ -27,10 +35,21 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What real nodes of a kind have, and the node that said so last."""
+
+    kind: str
+    node: str
+    figures: Figures
+    learned_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
-    """Open removals by the node's uid: intents whose outcome is not known yet."""
+    """Open removals by the node's uid, intents whose outcome is not known yet; what was learned by kind of node."""
 
     removals: HashTrieMap[str, Removal] = field(default_factory=HashTrieMap)
+    learned: HashTrieMap[str, Learned] = field(default_factory=HashTrieMap)
     version: int = 0
 
 
@@ -52,5 +71,10 @@ def evolve(view: ClusterView, recorded: Recorded[AnyClusterEvent]) -> ClusterVie
             return replace(view, removals=view.removals.insert(event.uid, removal))
         case NodeRemoved() | NodeRemovalAbandoned():
             return replace(view, removals=view.removals.discard(event.uid))
+        case TemplateLearned():
+            learned = Learned(kind=event.kind, node=event.node, figures=event.figures, learned_at=recorded.recorded_at)
+            return replace(view, learned=view.learned.insert(event.kind, learned))
+        case TemplatesDiscarded():
+            return replace(view, learned=HashTrieMap())
         case _:
             assert_never(event)

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from app.domain.billing import rounded
 from app.domain.books import Books
+from app.domain.cluster.learning import kind_of
 from app.domain.envelope import Event, Recorded
 from app.domain.explain.page import Page, Section
 from app.domain.instance.lifecycle import InstanceState
@@ -45,6 +46,9 @@ def _has(books: Books, group: NodeGroup) -> Iterator[str]:
     counts = Counter(instance.state for instance in members.listed)
     states = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
     yield f"Target size {members.target_size}" + (f": {states}." if states else ", no instances.")
+    learned = books.cluster.learned.get(kind_of(group.spec))
+    if learned is not None:
+        yield f"Its template follows node {learned.node}, measured at {at(learned.learned_at)}."
     billed = [instance for instance in members.listed if instance.instance_id and instance.price_per_hour is not None]
     if billed:
         hourly = sum((instance.price_per_hour or Decimal(0) for instance in billed), Decimal(0))

@@ -233,6 +233,14 @@ class NodeJoined(InstanceEvent):
     waited_s: NonNegativeInt
 
 
+class NodeMeasured(InstanceEvent):
+    """Its node has settled and was compared with the template; `differences` is where it has less, in figures."""
+
+    type: ClassVar[str] = "instance.node-measured"
+    words: ClassVar[str] = "{instance} has less than its template in: {differences}"
+    differences: tuple[str, ...]
+
+
 class NodeDoubted(InstanceEvent):
     """Something about its node needs a person; nothing is done to it. `message` says what, and the remedy."""
 
@@ -336,6 +344,7 @@ AnyInstanceEvent = (
     | ProviderIdLearned
     | NodeRegistered
     | NodeJoined
+    | NodeMeasured
     | NodeDoubted
     | ProviderIdRepairAttempted
     | DeleteRequested

@@ -31,6 +31,7 @@ from app.domain.instance.events import (
     InstanceStateObserved,
     NodeDoubted,
     NodeJoined,
+    NodeMeasured,
     NodeRegistered,
     ProviderIdLearned,
     ProviderIdRepairAttempted,
@@ -108,6 +109,7 @@ class Instance:
     node_ready_at: datetime | None = None
     node_problem: str | None = None
     repaired_uid: str | None = None
+    node_measured_at: datetime | None = None
 
     @property
     def create_is_open(self) -> bool:
@@ -186,7 +188,14 @@ def evolve(instance: Instance, recorded: Recorded[AnyInstanceEvent]) -> Instance
             )
         case InstanceStateObserved():
             return _observed(placed, event, recorded.recorded_at)
-        case ProviderIdLearned() | NodeRegistered() | NodeJoined() | NodeDoubted() | ProviderIdRepairAttempted():
+        case (
+            ProviderIdLearned()
+            | NodeRegistered()
+            | NodeJoined()
+            | NodeMeasured()
+            | NodeDoubted()
+            | ProviderIdRepairAttempted()
+        ):
             return _evolve_node(placed, event, recorded.recorded_at)
         case ScriptAssigned() | ScriptFetched():
             return _evolve_script(placed, event)
@@ -318,7 +327,7 @@ def _evolve_creation(
 
 def _evolve_node(
     instance: Instance,
-    event: ProviderIdLearned | NodeRegistered | NodeJoined | NodeDoubted | ProviderIdRepairAttempted,
+    event: ProviderIdLearned | NodeRegistered | NodeJoined | NodeMeasured | NodeDoubted | ProviderIdRepairAttempted,
     at: datetime,
 ) -> Instance:
     match event:
@@ -328,6 +337,8 @@ def _evolve_node(
             return replace(instance, node_uid=event.uid, node_registered_at=at, node_problem=None)
         case NodeJoined():
             return replace(instance, node_ready_at=at)
+        case NodeMeasured():
+            return replace(instance, node_measured_at=at)
         case NodeDoubted():
             return replace(instance, node_problem=event.message)
         case ProviderIdRepairAttempted():

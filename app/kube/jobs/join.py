@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from app.domain.cluster.joins import AttemptProviderIdRepair, ObserveNodes, repair_of, repairs
+from app.domain.cluster.learning import MeasureNodes
 from app.domain.cluster.node import Node
 from app.domain.envelope import Cause
-from app.domain.instance.events import NodeDoubted
+from app.domain.instance.events import NodeDoubted, NodeMeasured
 from app.kube.jobs.bench import Bench
 from app.kube.port import NodeChanges
 from app.log import INSTANCE, get_logger
@@ -29,6 +30,21 @@ class Join:
         for item in recorded:
             if isinstance(item.event, NodeDoubted):
                 _log.warning("node needs attention", **{INSTANCE: item.event.instance}, problem=item.event.message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnTemplates:
+    """Compares each node once with what its template promised."""
+
+    name: ClassVar[str] = "measure nodes"
+    bench: Bench
+
+    def run(self, nodes: Sequence[Node], cause: Cause) -> None:
+        """Record, and tell where a node has less than it should."""
+        for item in self.bench.record(MeasureNodes(nodes=tuple(nodes)), cause):
+            if isinstance(item.event, NodeMeasured) and item.event.differences:
+                differences = ", ".join(item.event.differences)
+                _log.info("node has less than its template", **{INSTANCE: item.event.instance}, differences=differences)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from app.domain.service import StartService
 from app.kube.jobs.bench import Bench as ClusterBench
 from app.kube.jobs.clean_up import CleanUp
 from app.kube.jobs.cluster import TendCluster
-from app.kube.jobs.join import Join, RepairProviderIds
+from app.kube.jobs.join import Join, LearnTemplates, RepairProviderIds
 from app.kube.troubles import Troubles
 from app.ledger.ledger import Ledger
 from app.ledger.serving import obstacles
@@ -196,6 +196,7 @@ class Process:
         works = (
             Join(bench=bench, repairs=True),
             RepairProviderIds(bench=bench),
+            LearnTemplates(bench=bench),
             CleanUp(bench=bench, grace=timedelta(minutes=5), most=10),
         )
         return (TendCluster(bench=bench, works=works, troubles=self.troubles),)

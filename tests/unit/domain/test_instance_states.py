@@ -12,6 +12,7 @@ from app.domain.instance.events import (
     NodeDoubt,
     NodeDoubted,
     NodeJoined,
+    NodeMeasured,
     NodeRegistered,
     ProviderIdRepairAttempted,
 )
@@ -62,6 +63,7 @@ EVENTS: dict[str, InstanceEvent] = {
         learned("verda:///h100-aaaaaaaa"),
         NodeRegistered(instance=A, node_group="h100", node=A, uid="u", provider_id=f"verda://{A}", waited_s=1),
         NodeJoined(instance=A, node_group="h100", waited_s=2),
+        NodeMeasured(instance=A, node_group="h100", differences=()),
         NodeDoubted(instance=A, node_group="h100", doubt=NodeDoubt.MISSED, message="no node has registered"),
         ProviderIdRepairAttempted(
             instance=A, node_group="h100", node=A, uid="u", provider_id=f"verda://{A}", evidence="same address"

@@ -14,13 +14,21 @@ from app.domain.cloud import (
     OrphanVolumeDeleted,
     PriceChanged,
 )
-from app.domain.cluster.events import NodeRemovalAbandoned, NodeRemovalAttempted, NodeRemoved
+from app.domain.cluster.events import (
+    NodeRemovalAbandoned,
+    NodeRemovalAttempted,
+    NodeRemoved,
+    TemplateLearned,
+    TemplatesDiscarded,
+)
+from app.domain.cluster.node import Figures
 from app.domain.envelope import CloudEvent, ClusterEvent, Event, InstanceEvent, NodeGroupEvent, ServiceEvent
 from app.domain.instance.events import (
     End,
     NodeDoubt,
     NodeDoubted,
     NodeJoined,
+    NodeMeasured,
     NodeRegistered,
     ProviderIdRepairAttempted,
 )
@@ -118,6 +126,7 @@ EVENTS: tuple[Event, ...] = (
     learned("verda:///h100-aaaaaaaa"),
     NodeRegistered(instance=A, node_group="h100", node=A, uid="u-1", provider_id=f"verda://{A}", waited_s=42),
     NodeJoined(instance=A, node_group="h100", waited_s=77),
+    NodeMeasured(instance=A, node_group="h100", differences=("nvidia.com/gpu: 7 of 8",)),
     NodeDoubted(instance=A, node_group="h100", doubt=NodeDoubt.MISSED, message="no node has registered"),
     ProviderIdRepairAttempted(
         instance=A, node_group="h100", node=A, uid="u-1", provider_id=f"verda://{A}", evidence="same address"
@@ -154,6 +163,14 @@ EVENTS: tuple[Event, ...] = (
     OrphanVolumeDeleted(volume_id="v-1", instance=A, size_gb=100),
     NodeRemovalAttempted(node=A, uid="u-1", instance=A, node_group="h100", end=End.EVICTED, silent_since=NOON),
     NodeRemoved(node=A, uid="u-1", instance=A, node_group="h100", end=End.EVICTED),
+    TemplateLearned(
+        kind="1H100.80S.32V, ubuntu-24.04",
+        node=A,
+        instance=A,
+        figures=Figures(capacity={"cpu": "32"}, allocatable={"cpu": "31850m"}, labels={"nvidia.com/gpu.count": "1"}),
+        differences=("cpu: 31.85 of 31.9",),
+    ),
+    TemplatesDiscarded(kinds=("1H100.80S.32V, ubuntu-24.04",)),
     NodeRemovalAbandoned(node=A, uid="u-1", instance=A, node_group="h100", reason="it has changed"),
     BalanceObserved(amount=Decimal("12.30"), currency="usd"),
     InstallationCreated(installation_id="inst1"),

@@ -19,6 +19,7 @@ state-observed          -            -            *            *         *      
 provider-id-learned     requested    submitting   provisioning running   stopped   failed    deleting  -
 node-registered         requested    submitting   provisioning running   stopped   failed    -         -
 node-joined             requested    submitting   provisioning running   stopped   failed    -         -
+node-measured           requested    submitting   provisioning running   stopped   failed    -         -
 node-doubted            requested    submitting   provisioning running   stopped   failed    -         -
 provider-id-repair-attempted - -        provisioning running   stopped   failed    -         -
 delete-requested        -            deleting     deleting     deleting  deleting  deleting  -         lost
