@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import time
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from app.cli.main import cli, with_default_command
 from tests.deploy.test_monitoring import RULES
 
 from .blocks import ROOT, Block, Desk, blocks
@@ -111,6 +114,40 @@ def test_every_block_says_what_it_is(page: Path) -> None:
     assert [(block.line, block.info) for block in blocks(page) if block.info not in KINDS] == []
     taught = page.stem in {*TAUGHT, "README"}
     assert taught or not [block.line for block in blocks(page) if block.info == "sh cluster"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_have_the_options_that_they_are_given(page: Path) -> None:
+    """Also on pages whose blocks nobody runs, for want of what they speak of."""
+    for block in blocks(page):
+        if block.info.startswith("sh"):
+            for arguments in our_commands(block.text):
+                parse(arguments, f"{page.name}:{block.line}")
+
+
+def our_commands(text: str) -> Iterator[list[str]]:
+    """The arguments of every call of our program in a block."""
+    for line in text.replace("\\\n", " ").splitlines():
+        for found in re.findall(r"(?:^|\s)(?:\.venv/bin/)?verda-cloud-provider( [^|&>#;]*)", line):
+            words = shlex.split(found)
+            if "/" not in words[0] and words[0] not in {"--namespace", "-c"}:
+                yield with_default_command(words)
+
+
+def parse(arguments: list[str], where: str) -> None:
+    """Have the command line parse them, and nothing more: its help comes after every option was understood."""
+    done = CliRunner().invoke(cli, [*arguments, "--help"])
+    assert done.exit_code == 0, f"{where}: {done.output}"
+
+
+def test_wrong_options_are_noticed() -> None:
+    """The check above can fail, and finds commands behind a path or a pipe."""
+    assert list(our_commands("a && .venv/bin/verda-cloud-provider events --limit 3 | head # x")) == [
+        ["events", "--limit", "3"]
+    ]
+    for wrong in (["events", "--limits", "3"], ["vents"], ["config", "chek"]):
+        with pytest.raises(AssertionError):
+            parse(wrong, "here")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
