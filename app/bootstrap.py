@@ -6,19 +6,18 @@ import socket
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from app.admin.protocol import socket_of
 from app.admin.server import AdminServer
 from app.clock import Clock, Ids, SystemClock, SystemIds
+from app.cloud.own import placed
 from app.cloud.port import SCRIPT_QUOTA
 from app.cloud.verda.calls import CallReport
-from app.cloud.verda.cloud import VerdaCloud
-from app.cloud.verda.transport import Limits
+from app.cloud.webhook import Placed
+from app.clouds import Backend, backend_of, build_clouds
 from app.config import scripts
 from app.config.load import LoadedConfig
 from app.config.model import Config
@@ -30,7 +29,6 @@ from app.domain.instance.events import CreateFailed, NodeJoined, NodeRegistered
 from app.domain.nodegroup.commands import ApplyConfiguration
 from app.domain.ownership import OrphanPolicy
 from app.domain.service import StartService
-from app.errors import ConfigurationError, Problem
 from app.kube.jobs.bench import Bench as KubeBench
 from app.kube.jobs.clean_up import CleanUp
 from app.kube.jobs.cluster import TendCluster
@@ -62,54 +60,11 @@ from app.web.server import WebServer
 from app.website import Subjects, build_website
 
 DISTRIBUTION = "verda-cloud-provider"
-SIMULATOR_CLIENT = "simulator"
-"""Id and secret that the embedded simulator accepts; the real API has never heard of them."""
-
 _RPC_GRACE_S = 2.0
 _CREATE_GRACE_S = 1.0
 _WORK_INTERVAL = timedelta(seconds=5)
 
 _log = get_logger()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backend:
-    """Which cloud to talk to, and as whom."""
-
-    name: str
-    base_url: str
-    client_id: str
-    client_secret: str
-
-
-def backend_of(config: Config, simulator: Simulator | None) -> Backend:
-    """The simulator if there is one, else the configured account; never one in place of the other.
-
-    Raises:
-        ConfigurationError: there is no simulator and no complete pair of credentials.
-    """
-    if simulator is not None:
-        return Backend(
-            name="simulator",
-            base_url=simulator.base_url,
-            client_id=SIMULATOR_CLIENT,
-            client_secret=SIMULATOR_CLIENT,
-        )
-    verda = config.verda
-    if verda.client_id is None or verda.client_secret is None:
-        message = "no credentials: set VERDA_CLIENT_ID and VERDA_CLIENT_SECRET, or say --with-simulator"
-        raise ConfigurationError((Problem(source="environment", line=None, path="verda", message=message),))
-    return Backend(
-        name="simulator" if _is_loopback(verda.base_url) else "verda",
-        base_url=verda.base_url,
-        client_id=verda.client_id,
-        client_secret=verda.client_secret.get_secret_value(),
-    )
-
-
-def _is_loopback(base_url: str) -> bool:
-    """Verda itself is never on this machine, so what listens here is a simulator."""
-    return (urlsplit(base_url).hostname or "") in {"127.0.0.1", "localhost", "::1"}
 
 
 def plan_of(config: Config, clock: Clock) -> BackupPlan:
@@ -143,7 +98,8 @@ class App:
         self._simulator = simulator
         self._plan = plan_of(self._config, self._clock)
         backend = backend_of(self._config, simulator)
-        self._cloud = self._build_cloud(backend)
+        self._clouds = build_clouds(self._config, backend, self._clock, self._observe_api, self._own_machines)
+        self._cloud = self._clouds.all
         self._cluster = self._build_cluster()
         self._troubles = Troubles()
         with contextlib.ExitStack() as undo:
@@ -163,23 +119,15 @@ class App:
             undo.pop_all()
         self.ledger.subscribe(self._on_recorded)
 
-    def _build_cloud(self, backend: Backend) -> VerdaCloud:
-        verda = self._config.verda
-        return VerdaCloud(
-            base_url=backend.base_url,
-            client_id=backend.client_id,
-            client_secret=backend.client_secret,
-            limits=Limits(timeout=verda.timeout, rate_share=verda.rate_share),
-            clock=self._clock,
-            observer=self._observe_api,
-            backend=backend.name,
-        )
-
     def _build_cluster(self) -> LightkubeCluster | None:
         kubernetes = self._config.kubernetes
         if not kubernetes.enabled:
             return None
         return LightkubeCluster(read_kubeconfig(kubernetes.kubeconfig), self._clock)
+
+    def _own_machines(self) -> Sequence[Placed]:
+        """Those that are on by the books; nobody asks before there are any."""
+        return placed(self.ledger.books)
 
     def _observe_api(self, report: CallReport) -> None:
         self.metrics.observe_api(report.operation, report.outcome, report.duration_s, self._clock.now())
@@ -344,7 +292,8 @@ class App:
             Subjects(
                 config=self._config,
                 ledger=self.ledger,
-                cloud=self._cloud,
+                cloud=self._clouds.rented,
+                backend=self._cloud.backend,
                 clock=self._clock,
                 metrics=self.metrics,
                 version=version(DISTRIBUTION),
@@ -412,7 +361,8 @@ class App:
         self._executor.shutdown(wait=False, cancel_futures=True)
         self.provision.wait_idle(_CREATE_GRACE_S)
         self.ledger.close()
-        self._cloud.close()
+        if self._clouds.rented is not None:
+            self._clouds.rented.close()
         if self._cluster is not None:
             self._cluster.close()
         self.web.stop()

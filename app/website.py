@@ -27,7 +27,8 @@ class Subjects:
 
     config: Config
     ledger: Ledger
-    cloud: VerdaCloud
+    cloud: VerdaCloud | None
+    backend: str
     clock: Clock
     metrics: Metrics
     version: str
@@ -42,7 +43,7 @@ def build_website(of: Subjects) -> WebServer:
         ConfigurationError: the token's file holds none.
         WebError: the port is taken.
     """
-    of.metrics.build.info({"version": of.version, "sqlite": sqlite_version(), "backend": of.cloud.backend})
+    of.metrics.build.info({"version": of.version, "sqlite": sqlite_version(), "backend": of.backend})
     of.metrics.started.set(of.clock.now().timestamp())
     of.metrics.collect_with(lambda: book_metrics(of.ledger, of.clock.now(), of.optional()))
     sources = sources_of(of.config, of.cloud)
@@ -68,16 +69,19 @@ def build_website(of: Subjects) -> WebServer:
     return WebServer(pages, http.listen.host, http.listen.port)
 
 
-def sources_of(config: Config, cloud: VerdaCloud) -> Sources:
+def sources_of(config: Config, cloud: VerdaCloud | None) -> Sources:
     """The API's budget, the database's disk and the certificates, each as it is when asked."""
     certificates = certificate_files(config)
     return Sources(
-        traffic=lambda: Traffic(
-            requests_left=cloud.limiter.left(), hold_s=cloud.limiter.held_s(), circuit_open=cloud.circuit_open
-        ),
+        traffic=lambda: None if cloud is None else traffic_of(cloud),
         disk=lambda: Disk(files=file_sizes(config.database), free_bytes=free_bytes(config.database)),
         certificates=lambda: expiries(certificates),
     )
+
+
+def traffic_of(cloud: VerdaCloud) -> Traffic:
+    """What is left of the account's budget of requests."""
+    return Traffic(requests_left=cloud.limiter.left(), hold_s=cloud.limiter.held_s(), circuit_open=cloud.circuit_open)
 
 
 def certificate_files(config: Config) -> Mapping[str, Path]:

@@ -6,7 +6,6 @@ from dataclasses import asdict
 
 import typer
 
-from app.bootstrap import backend_of
 from app.cli.checks import account, machine, past
 from app.cli.checks.finding import Finding, Verdict, fine, warning, wrong
 from app.cli.options import OutputOption
@@ -15,6 +14,7 @@ from app.cli.settings import CONFIG, ConfigOption
 from app.clock import SystemClock
 from app.cloud.verda.cloud import VerdaCloud
 from app.cloud.verda.transport import Limits
+from app.clouds import backend_of
 from app.config.load import LoadedConfig, load
 from app.config.model import Config
 from app.errors import ConfigurationError

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from app.bootstrap import backend_of, log_as_configured
+from app.bootstrap import log_as_configured
 from app.cli.options import NodesOption
 from app.cli.serve import stop_on_signals
 from app.cloud.verda.cloud import VerdaCloud
+from app.clouds import backend_of
 from app.config.load import load_given
 from app.config.scripts import sources
 from app.config.specs import to_specs

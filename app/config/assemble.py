@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from app.config import advice, crosschecks, environment, merge, notyet, problems, scripts, shape
+from app.config import advice, crosschecks, environment, merge, notyet, problems, scripts, shape, webhooks
 from app.config.draft import Draft, Path, Place
 from app.config.environment import Environment
 from app.config.model import Config
@@ -42,6 +42,7 @@ def complete(draft: Draft, variables: Environment, overrides: Overrides, sha256:
         ConfigurationError: every problem at once, in file order, never with a secret in it.
     """
     environment.credentials(draft, variables)
+    webhooks.add(draft, variables)
     scripts.resolve(draft, variables)
     secrets = tuple(shape.secrets_in(draft.data))
     _override(draft, overrides)

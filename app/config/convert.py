@@ -8,9 +8,9 @@ from typing import TypeAlias
 import yaml
 from pydantic import SecretStr
 
-from app.config import datacrunch, environment, shape, source
+from app.config import datacrunch, environment, shape, source, webhooks
 from app.config.assemble import NO_OVERRIDES, LoadedConfig, complete
-from app.config.draft import Draft, Path, path_text
+from app.config.draft import Draft, Path, Value, path_text
 from app.config.fields import Section
 from app.config.groups import OLDER_CONTRACTS, NodeGroup
 from app.config.mapping import Step
@@ -34,6 +34,15 @@ _MOVED: Mapping[str, str] = {
     r"(node_groups\..*)\.resources\.gpu_count": r"\1.override_num_gpus",
     r"(node_groups\..*)\.override_resources(.*)": r"\1.resources\2",
 }
+
+
+_HELM: Mapping[str, str] = {
+    "name": "name",
+    "gpuCount": "gpu_count",
+    "scaleUpEndpoint": "scale_up_endpoint",
+    "scaleDownEndpoint": "scale_down_endpoint",
+}
+_UNKNOWN = "belongs to the other tool's deployment"
 
 
 class Converted:
@@ -72,9 +81,40 @@ def from_file(path: FilePath, environ: Mapping[str, str]) -> Converted:
     """
     draft, sha256 = source.read(path)
     written = tuple(_leaves(draft))
+    helm = _helm_values(draft)
+    if helm:
+        loaded = complete(draft, environment.Environment(values={}, places={}), NO_OVERRIDES, sha256)
+        return Converted(loaded, helm)
     variables = environment.gather(environ, path.parent / ".env", draft)
     environment.substitute(draft, variables)
     return Converted(complete(draft, variables, NO_OVERRIDES, sha256), [_step(place) for place in written])
+
+
+def _helm_values(draft: Draft) -> tuple[Step, ...]:
+    """The power controller's `nodeGroups`, each of which is one machine, as one group of ours; none if it has none."""
+    listed = draft.data.get("nodeGroups")
+    if not isinstance(listed, list):
+        return ()
+    steps: list[Step] = []
+    machines: list[Value] = []
+    for index, item in enumerate(listed):
+        machine: dict[str, Value] = {}
+        for key, value in item.items() if isinstance(item, dict) else ():
+            target = _HELM.get(key)
+            here: Path = ("nodeGroups", index, key)
+            place = f"node_groups.{webhooks.GROUP}.machines[{index}].{target}"
+            steps.append(
+                Step(source=path_text(here), target=place if target else None, note="" if target else _UNKNOWN)
+            )
+            if target is not None:
+                machine[target] = value
+                draft.moved[shape.GROUPS, webhooks.GROUP, "machines", index, target] = here
+        machines.append(machine)
+    others = [key for key in draft.data if key != "nodeGroups"]
+    steps += [Step(source=key, target=None, note=_UNKNOWN) for key in others]
+    draft.data.clear()
+    draft.data[shape.GROUPS] = {webhooks.GROUP: {"kind": "webhook", "machines": machines}}
+    return tuple(steps)
 
 
 def _leaves(draft: Draft) -> Iterator[Path]:

@@ -267,6 +267,9 @@ class WebhookMachine(f.Section):
     scale_up_endpoint: f.Url = Field(description="POST here switches the machine on.")
     scale_down_endpoint: f.Url = Field(description="POST here switches the machine off.")
     status_endpoint: f.Url | None = Field(default=None, description="GET here tells whether it is on.")
+    token_file: f.FilePath | None = Field(
+        default=None, description="A file with the bearer token that its endpoints ask for, read for every call."
+    )
     resources: f.Resources = Field(default_factory=dict, description="What the machine offers, by resource name.")
 
 
@@ -283,6 +286,18 @@ class WebhookGroup(f.Section):
     autoscaling_options: AutoscalingOptions = Field(
         default_factory=AutoscalingOptions, description="Cluster Autoscaler's options for this group."
     )
+    create_timeout: f.Duration = Field(
+        default=timedelta(minutes=10), description="Wished for so long without a machine, its creation has failed."
+    )
+
+    @field_validator("machines")
+    @classmethod
+    def _names_apart(cls, machines: tuple[WebhookMachine, ...]) -> tuple[WebhookMachine, ...]:
+        names = [machine.name.lower() for machine in machines]
+        for name in names:
+            if names.count(name) > 1:
+                raise Refused(f"must not name {name} twice", remedy="give each machine its own name")
+        return machines
 
 
 def kind_of(group: object) -> str:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path as FilePath
 
-from app.config import datacrunch, environment, source
+from app.config import datacrunch, environment, source, webhooks
 from app.config.assemble import NO_OVERRIDES, LoadedConfig, Overrides, complete
+from app.config.draft import Draft
 
 __all__ = ["DEFAULT_FILE", "NO_OVERRIDES", "LoadedConfig", "Overrides", "given_file", "load", "load_given"]
 
@@ -38,12 +39,15 @@ def load_given(
 ) -> LoadedConfig:
     """Read whatever the command line names.
 
-    Without `--nodes` that is one file. With them, the node groups come from the flags and from DATACRUNCH_* variables,
-    and the file is optional: it may hold everything but node groups.
+    Without `--nodes` that is one file, or none where GPU_NODE_* variables say all there is. With them, the node groups
+    come from the flags and from DATACRUNCH_* variables, and the file may hold everything else.
 
     Raises:
         ConfigurationError: every problem at once.
     """
+    if not nodes and config is None and not DEFAULT_FILE.exists() and webhooks.are_in(environ):
+        draft = Draft(source="environment", data={})
+        return complete(draft, environment.gather(environ, None, draft), overrides, "")
     if not nodes:
         return load(config or DEFAULT_FILE, environ=environ, overrides=overrides)
     return datacrunch.load(nodes, config, environ=environ, overrides=overrides)

@@ -1,12 +1,13 @@
 """From the configuration to what the log remembers of node groups."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from app.config.group_parts import Taint
-from app.config.groups import OLDER_CONTRACTS, InstanceOption, NodeGroup
+from app.config.groups import OLDER_CONTRACTS, InstanceOption, NodeGroup, WebhookGroup, WebhookMachine
 from app.config.model import Config
 from app.domain.nodegroup import spec
 from app.domain.offering import Contract
+from app.domain.quantity import parse_quantity
 
 CONTRACTS: Mapping[InstanceOption, tuple[Contract, ...]] = {
     "on_demand_only": (Contract.ON_DEMAND,),
@@ -18,9 +19,47 @@ CONTRACTS: Mapping[InstanceOption, tuple[Contract, ...]] = {
 
 
 def to_specs(config: Config) -> tuple[spec.NodeGroupSpec, ...]:
-    """The node groups at Verda, in the file's order."""
+    """The node groups, in the file's order."""
     return tuple(
-        _to_spec(name, group, config) for name, group in config.node_groups.items() if isinstance(group, NodeGroup)
+        _to_spec(name, group, config) if isinstance(group, NodeGroup) else _own_machines(name, group, config)
+        for name, group in config.node_groups.items()
+    )
+
+
+def _own_machines(name: str, group: WebhookGroup, config: Config) -> spec.NodeGroupSpec:
+    """Machines are places, of which each can be had once; the smallest is tried first and stands for all."""
+    machines = by_size(group)
+    return spec.NodeGroupSpec(
+        name=name,
+        kind="webhook",
+        min_size=group.min_size,
+        max_size=len(machines),
+        instance_type=type_name(name),
+        image="none",
+        locations=tuple(machine.name for machine in machines),
+        labels=group.labels,
+        taints=_taints(group.taints),
+        startup_taints=_taints(group.startup_taints),
+        gpu_label=config.gpu_label,
+        provider_id_template="webhook://{group}/{location}",
+        resources={key: text for key, text in machines[0].resources.items() if key != "nvidia.com/gpu"},
+        reserved=group.reserved,
+        autoscaling_options=spec.AutoscalingOptions(**group.autoscaling_options.model_dump()),
+        create_timeout=group.create_timeout,
+    )
+
+
+def type_name(node_group: str) -> str:
+    """The instance type that stands for the machines of a group of our own."""
+    return f"webhook.{node_group}"
+
+
+def by_size(group: WebhookGroup) -> Sequence[WebhookMachine]:
+    """Smallest first: fewest GPUs, then least memory."""
+    zero = "0"
+    return sorted(
+        group.machines,
+        key=lambda one: (one.gpu_count, parse_quantity(one.resources.get("memory", zero)), one.name),
     )
 
 

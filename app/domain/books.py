@@ -131,8 +131,20 @@ class Books:
 
     def node_key(self, provider_id: str, node_name: str) -> str | None:
         """The name or instance id that a Kubernetes node claims, read as the groups spell it, else as we usually do."""
+        own = self._own_machine(provider_id)
+        if own is not None:
+            return own
         keys = (template.key(provider_id or node_name) for template in self.provider_id_templates)
         return next(filter(None, keys), None) or node_key(provider_id, node_name)
+
+    def _own_machine(self, provider_id: str) -> str | None:
+        """The instance that has a machine of our own, `webhook://<group>/<machine>`: each machine serves many."""
+        scheme, _, rest = provider_id.lower().partition("://")
+        if scheme != "webhook":
+            return None
+        node_group, _, machine = rest.strip("/").partition("/")
+        listed = self.members(node_group).listed
+        return next((one.name for one in reversed(listed) if (one.location or "").lower() == machine), None)
 
     def find(self, provider_id: str, node_name: str) -> Instance | None:
         """The instance that a Kubernetes node stands for, None if it is none of ours."""

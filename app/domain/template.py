@@ -123,8 +123,11 @@ def kubelet_labels(
 
     The GPU label is among them if and only if the node will have GPUs: the autoscaler holds a node that carries the
     key, with whatever value, for unready until it shows `nvidia.com/gpu`. The group's labels win over ours, except for
-    `RESERVED_LABELS`.
+    `RESERVED_LABELS`. Machines of our own have the group's labels and the GPU label: of the rest nothing is known.
     """
+    if spec.kind == "webhook":
+        own = {key: label_value(value) for key, value in spec.labels.items() if key != spec.gpu_label}
+        return own | ({spec.gpu_label: gpu_label_of(spec, kind)} if gpu_count(spec, kind) else {})
     site = spec.locations[0] if location is None else location
     fixed = RESERVED_LABELS | {spec.gpu_label}
     labels = {REGION_LABEL: region_of(site), ZONE_LABEL: label_value(site)}
@@ -190,7 +193,7 @@ def _discovered_labels(spec: NodeGroupSpec, kind: InstanceType) -> dict[str, str
     Of GPUs that are shared or cut in a way we do not know, only what is certain: discovery renames their product.
     """
     count = gpu_count(spec, kind)
-    if not has_gpus(spec, kind):
+    if not has_gpus(spec, kind) or spec.kind == "webhook":
         return {}
     labels = {"nvidia.com/gpu.present": "true"}
     family = gpu_family(kind)

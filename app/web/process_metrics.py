@@ -43,7 +43,7 @@ class Disk:
 class Sources:
     """Who knows: each is asked at every scrape and must be quick."""
 
-    traffic: Callable[[], Traffic]
+    traffic: Callable[[], Traffic | None]
     disk: Callable[[], Disk]
     certificates: Callable[[], Mapping[str, datetime]]
 
@@ -51,9 +51,10 @@ class Sources:
 def process_metrics(sources: Sources) -> Iterable[Metric]:
     """The API's budget, the disk, the certificates; nothing for what cannot be told."""
     traffic = sources.traffic()
-    yield BUDGET.value(traffic.requests_left)
-    yield HELD.value(traffic.hold_s)
-    yield BREAKER.value(1 if traffic.circuit_open else 0)
+    if traffic is not None:
+        yield BUDGET.value(traffic.requests_left)
+        yield HELD.value(traffic.hold_s)
+        yield BREAKER.value(1 if traffic.circuit_open else 0)
     disk = sources.disk()
     size = SIZE.family()
     for name, count in disk.files.items():

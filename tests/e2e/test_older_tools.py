@@ -4,12 +4,15 @@ import base64
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
 
 from app.simulator.http import Simulator
+from examples.power_api import PowerApi
 from tests.e2e.harness import FAST, ROOT, Provider, alive, clean_environment, control, simulator, until, volumes
 
 QUICK = {"intervals": {"observe": "500ms", "housekeeping": "2s"}, "verda": {"list_lag": "3s", "rate_share": 1}}
@@ -85,6 +88,19 @@ class Older(Provider):
         return ids
 
 
+@contextmanager
+def powered() -> Iterator[PowerApi]:
+    """The reference power API on a free port."""
+    with PowerApi() as api:
+        thread = threading.Thread(target=api.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        thread.start()
+        try:
+            yield api
+        finally:
+            api.shutdown()
+            thread.join(10)
+
+
 def orders(sim: Simulator) -> list[tuple[bool, str]]:
     """Whether spot, and the place, of every machine that there was."""
     with sim.world.lock:
@@ -130,3 +146,35 @@ def test_the_datacrunch_provider_s_example(tmp_path: Path) -> None:
         database = b"".join(path.read_bytes() for path in tmp_path.glob("provider.db*") if path.is_file())
         assert b"hunter2" not in database
         assert "hunter2" not in told
+
+
+def test_the_power_controller_s_example(tmp_path: Path) -> None:
+    """Its variables, no account at Verda, and one call a machine up and down."""
+    with powered() as api, simulator() as sim:
+        environ = {"VERDA_BASE_URL": "", "DATACRUNCH_CLIENT_ID": "", "DATACRUNCH_CLIENT_SECRET": ""}
+        for number, (name, gpus) in enumerate((("gpu-worker-1", 4), ("gpu-worker-2", 8), ("GPU-Worker-3", 1)), start=1):
+            environ |= {
+                f"GPU_NODE_{number}_NAME": name,
+                f"GPU_NODE_{number}_GPU_COUNT": str(gpus),
+                f"GPU_NODE_{number}_SCALE_UP_ENDPOINT": f"{api.url}/{name}/start",
+                f"GPU_NODE_{number}_SCALE_DOWN_ENDPOINT": f"{api.url}/{name}/stop",
+            }
+        settings = {"intervals": QUICK["intervals"], "node_groups": {}}
+        with Older(tmp_path, sim, (), settings, **environ) as provider:
+            provider.client.increase_size("gpu-nodes", 3)
+            until(lambda: len(api.started) == 3, timeout_s=90, what="three on")
+            until(lambda: all(known(provider)), timeout_s=60, what="three known")
+            ids = sorted(instance.id for instance in provider.client.instances("gpu-nodes"))
+            assert ids == [f"webhook://gpu-nodes/{name}" for name in ("GPU-Worker-3", "gpu-worker-1", "gpu-worker-2")]
+            provider.client.delete_nodes("gpu-nodes", ids)
+            until(lambda: api.started == {}, timeout_s=90, what="all off")
+            until(lambda: provider.states("gpu-nodes") == [], timeout_s=90, what="all gone")
+        assert sorted(api.calls) == sorted(
+            (name, action) for name in ("gpu-worker-1", "gpu-worker-2", "GPU-Worker-3") for action in ("start", "stop")
+        )
+        assert alive(sim) == []
+
+
+def known(provider: Provider) -> list[bool]:
+    """Whether the provider id of each machine is known."""
+    return ["pending" not in instance.id for instance in provider.client.instances("gpu-nodes")]

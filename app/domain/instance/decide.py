@@ -1,6 +1,7 @@
 """Decisions about single instances: the bracket of intent and outcome around every call to the cloud."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -58,13 +59,25 @@ def attempt_create(command: AttemptCreate, books: Books, now: datetime) -> Decis
     shared = refused_with_the_account(instance, books, now)
     if shared is not None:
         return Decision((shared,))
-    rung = next_rung(instance, group, now)
+    taken = _taken(instance, group, books)
+    rung = next_rung(replace(instance, closed_rungs=(*instance.closed_rungs, *taken)), group, now)
+    if rung is None and taken:
+        return Decision()  # waits for a machine of our own that is on its way down, or for the end of its time
     if rung is None:
         return Decision((exhausted(instance, group, now),))
     admitted = probe_or_fail(instance, group, now)
     if admitted is None:
         return Decision((failed_by_breaker(instance, group),))
     return Decision((*admitted, _attempt(instance, group, rung, books)))
+
+
+def _taken(instance: Instance, group: NodeGroup, books: Books) -> tuple[Offering, ...]:
+    """Machines of our own that other instances have: there is one of each."""
+    if group.spec.kind != "webhook":
+        return ()
+    others = (one for one in books.members(group.name).listed if one.name != instance.name and one.may_exist)
+    places = {one.location for one in others}
+    return tuple(rung for rung in group.spec.ladder() if rung.location in places)
 
 
 def _attempt(instance: Instance, group: NodeGroup, rung: Offering, books: Books) -> CreateAttempted:

@@ -64,6 +64,8 @@ def short_runway(books: Books, group: NodeGroup, delta: int) -> str | None:
 
 
 def _dearest(books: Books, group: NodeGroup) -> Decimal | None:
+    if group.spec.kind == "webhook":
+        return group.spec.hourly_price or Decimal(0)  # machines of our own are paid for
     kind = books.cloud.catalogue.get(group.spec.instance_type)
     prices = [hourly_price_of(group.spec, kind, contract) if kind else None for contract in group.spec.contracts]
     known = [price for price in prices if price is not None]

@@ -57,11 +57,12 @@ class NodeGroupSpec(_Value):
 
     `locations` and `contracts` are in the operator's order of preference. `resources` and `reserved` are Kubernetes
     quantities. `hourly_price` overrides the catalogue's price where prices are told, not where costs are counted.
+    Of kind `webhook` the locations are the names of the machines, smallest first, and each of them can be had once.
     `startup_script` says where the script comes from that is rendered for each machine; its text may hold secrets.
     """
 
     name: str = Field(pattern=rf"^{GROUP_NAME.pattern}$")
-    kind: Literal["verda"] = "verda"
+    kind: Literal["verda", "webhook"] = "verda"
     min_size: Annotated[int, Field(ge=0)]
     max_size: Annotated[int, Field(ge=0)]
     instance_type: str

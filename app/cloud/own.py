@@ -1,0 +1,60 @@
+"""From the configuration to the switches of our own machines, and from the books to which of them are on."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from app.cloud.webhook import Placed, PowerSwitch, WebhookGroup, instance_type
+from app.config import groups
+from app.config.model import Config
+from app.config.specs import by_size
+from app.domain.books import Books
+from app.domain.quantity import parse_quantity
+
+_GIB = 2**30
+
+
+def switches(config: Config) -> Mapping[str, WebhookGroup]:
+    """The groups of our own machines."""
+    return {
+        name: _group(name, group)
+        for name, group in config.node_groups.items()
+        if isinstance(group, groups.WebhookGroup)
+    }
+
+
+def _group(name: str, group: groups.WebhookGroup) -> WebhookGroup:
+    smallest = by_size(group)[0]
+    memory = parse_quantity(smallest.resources.get("memory", "0"))
+    return WebhookGroup(
+        kind=instance_type(
+            name,
+            cpus=int(parse_quantity(smallest.resources.get("cpu", "0"))),
+            memory_gb=Decimal(memory) / _GIB,
+            gpus=smallest.gpu_count,
+        ),
+        switches={
+            machine.name: PowerSwitch(
+                name=machine.name,
+                scale_up_endpoint=machine.scale_up_endpoint,
+                scale_down_endpoint=machine.scale_down_endpoint,
+                status_endpoint=machine.status_endpoint,
+                token_file=machine.token_file,
+            )
+            for machine in group.machines
+        },
+    )
+
+
+def placed(books: Books) -> Sequence[Placed]:
+    """Our own machines that are on by the books, or on their way down."""
+    return [
+        Placed(
+            instance_id=instance.instance_id,
+            instance=instance.name,
+            node_group=instance.node_group,
+            machine=instance.location or "",
+            created_at=instance.created_at,
+        )
+        for instance in books.listed_instances()
+        if instance.instance_id is not None and books.groups[instance.node_group].spec.kind == "webhook"
+    ]

@@ -1,0 +1,94 @@
+"""A cloud that rents machines and machines of our own, as one: each call goes where its machine is."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from app.cloud.port import Balance, Cloud, Deletion, DeletionAnswer, StoredScript
+from app.cloud.webhook import PREFIX, WebhookCloud
+from app.config.specs import type_name
+from app.domain.machine import Machine, Order, Volume
+from app.domain.offering import Contract, InstanceType
+
+
+class SeveralClouds:
+    """`rented` is None where every machine is our own; then what only a cloud has is empty."""
+
+    def __init__(self, rented: Cloud | None, own: WebhookCloud) -> None:
+        self._rented = rented
+        self._own = own
+
+    @property
+    def backend(self) -> str:
+        """The cloud's, or `webhook`."""
+        return "webhook" if self._rented is None else self._rented.backend
+
+    def list_instances(self) -> Sequence[Machine]:
+        """All of them; a cloud that cannot be listed hides our own too, for a part must not pass for the whole."""
+        rented = () if self._rented is None else self._rented.list_instances()
+        return (*rented, *self._own.list_instances())
+
+    def get_instance(self, instance_id: str) -> Machine | None:
+        """One machine."""
+        if instance_id.startswith(PREFIX) or self._rented is None:
+            return self._own.get_instance(instance_id)
+        return self._rented.get_instance(instance_id)
+
+    def create_instance(self, order: Order) -> str:
+        """Order it, or switch it on."""
+        own = {type_name(group) for group in self._own.groups}
+        if order.instance_type in own or self._rented is None:
+            return self._own.create_instance(order)
+        return self._rented.create_instance(order)
+
+    def delete_instances(self, deletions: Sequence[Deletion]) -> Sequence[DeletionAnswer]:
+        """Give back or switch off; one answer each, in the order asked."""
+        own = [one for one in deletions if one.instance_id.startswith(PREFIX) or self._rented is None]
+        rented = [one for one in deletions if one not in own]
+        answers = {answer.instance_id: answer for answer in self._own.delete_instances(own)}
+        if rented and self._rented is not None:
+            answers |= {answer.instance_id: answer for answer in self._rented.delete_instances(rented)}
+        return [answers[one.instance_id] for one in deletions]
+
+    def instance_types(self) -> Sequence[InstanceType]:
+        """The catalogue, with one type for each group of our own machines."""
+        rented = () if self._rented is None else self._rented.instance_types()
+        return (*rented, *self._own.instance_types())
+
+    def availability(self, contract: Contract) -> Mapping[str, frozenset[str]]:
+        """The cloud's."""
+        return {} if self._rented is None else self._rented.availability(contract)
+
+    def locations(self) -> Sequence[str]:
+        """The cloud's."""
+        return () if self._rented is None else self._rented.locations()
+
+    def images(self) -> Sequence[str]:
+        """The cloud's."""
+        return () if self._rented is None else self._rented.images()
+
+    def volumes(self) -> Sequence[Volume]:
+        """The cloud's."""
+        return () if self._rented is None else self._rented.volumes()
+
+    def delete_volume(self, volume_id: str, *, permanent: bool) -> None:
+        """At the cloud."""
+        if self._rented is not None:
+            self._rented.delete_volume(volume_id, permanent=permanent)
+
+    def balance(self) -> Balance:
+        """The cloud's; our own machines are paid for."""
+        return Balance(amount=Decimal(0), currency="usd") if self._rented is None else self._rented.balance()
+
+    def scripts(self) -> Sequence[StoredScript]:
+        """The cloud's."""
+        return () if self._rented is None else self._rented.scripts()
+
+    def create_script(self, name: str, text: str) -> str:
+        """At the cloud."""
+        assert self._rented is not None, "a group of our own machines has no startup script"  # noqa: S101 - its spec
+        return self._rented.create_script(name, text)
+
+    def delete_script(self, script_id: str) -> None:
+        """At the cloud."""
+        if self._rented is not None:
+            self._rented.delete_script(script_id)

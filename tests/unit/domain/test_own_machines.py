@@ -1,0 +1,105 @@
+"""Node groups of kind webhook: machines of our own, each of which can be had once."""
+
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+
+from app.domain.instance.commands import AttemptCreate, RecordCreated, RecordCreateRefused, Refusal
+from app.domain.instance.events import DeleteReason, DeleteRequested, Found
+from app.domain.nodegroup.budget import excess
+from app.domain.nodegroup.spec import NodeGroupSpec
+from app.domain.offering import Contract
+from app.domain.template import build_template
+
+from .facts import H100_TYPE, catalogue, configured, h100
+from .scenario import Scenario
+from .wishes import increase
+
+A, B, C = "old-aaaaaaaa", "old-bbbbbbbb", "old-cccccccc"
+OLD = NodeGroupSpec(
+    name="old",
+    kind="webhook",
+    min_size=0,
+    max_size=2,
+    instance_type="webhook.old",
+    image="none",
+    locations=("small", "Large"),
+    provider_id_template="webhook://{group}/{location}",
+    labels={"example.com/rack": "7"},
+    resources={"memory": "100Gi"},
+)
+KIND = H100_TYPE.model_copy(
+    update={"name": "webhook.old", "memory_gb": Decimal(100), "on_demand_price": None, "spot_price": None}
+)
+cellar = h100.given(catalogue(KIND), configured(OLD))
+
+
+def on(story: Scenario, name: str, machine: str) -> Scenario:
+    """The machine was switched on for the wish."""
+    instance_id = f"webhook:old/{machine}@{name}"
+    created = RecordCreated(instance=name, instance_id=instance_id, found=Found.ANSWERED)
+    return story.given(AttemptCreate(instance=name), created)
+
+
+def test_the_smallest_free_machine_is_taken() -> None:
+    """And each of them once; the provider id is the machine's."""
+    story = on(on(cellar.given(increase(2, A, B, group="old")), A, "small"), B, "Large")
+    assert [(story.instance(name).location, story.instance(name).provider_id) for name in (A, B)] == [
+        ("small", "webhook://old/small"),
+        ("Large", "webhook://old/Large"),
+    ]
+
+
+def test_a_node_is_recognised_by_its_machine() -> None:
+    """In any case of letters; a machine serves one wish after the other, and the last one counts."""
+    story = on(cellar.given(increase(1, A, group="old")), A, "small")
+    assert story.books.find("webhook://old/SMALL", "small") == story.instance(A)
+    assert story.books.find("webhook://old/Large", "Large") is None
+    assert story.books.find("webhook://other/small", "small") is None
+
+
+def test_a_wish_waits_for_a_machine_on_its_way_down() -> None:
+    """It is not failed: in a moment the machine is free."""
+    story = on(on(cellar.given(increase(2, A, B, group="old")), A, "small"), B, "Large")
+    story = story.given(
+        DeleteRequested(instance=A, node_group="old", reason=DeleteReason.SCALE_DOWN), increase(1, C, group="old")
+    )
+    story.when(AttemptCreate(instance=C)).then_nothing()
+
+
+def test_a_machine_that_refuses_leads_to_the_next() -> None:
+    """The hook said no; the other machine is tried."""
+    story = cellar.given(increase(1, A, group="old"), AttemptCreate(instance=A))
+    refused = RecordCreateRefused(
+        instance=A,
+        attempt=1,
+        refusal=Refusal.REJECTED,
+        status=404,
+        code="webhook_refused",
+        message="small is not switched on: HTTP 404",
+        retry_after=None,
+    )
+    story = story.given(refused, AttemptCreate(instance=A))
+    assert story.instance(A).location == "Large"
+
+
+def test_its_template_promises_what_is_known() -> None:
+    """No zone and no type of Verda's, so that pods that want those go elsewhere."""
+    node = build_template(OLD, KIND, Contract.ON_DEMAND)
+    assert node.labels["example.com/rack"] == "7"
+    assert not {key for key in node.labels if key.startswith(("topology.", "node.kubernetes.io/", "nvidia.com/"))}
+    assert "verda.com/gpu" in node.labels
+    assert node.capacity["nvidia.com/gpu"] == 1
+
+
+def test_machines_of_our_own_cost_nothing_more() -> None:
+    """A limit on the cost of an hour does not keep them off."""
+    limited = replace(cellar.books, installation=replace(cellar.books.installation, max_hourly_cost=Decimal(1)))
+    assert excess(limited, limited.groups["old"], 2) is None
+
+
+def test_the_ladder_rests_a_machine_only_for_want_of_stock() -> None:
+    """Which a power API does not tell."""
+    assert OLD.ladder_cooldown == timedelta(minutes=10)
+    story = cellar.given(increase(1, A, group="old"), AttemptCreate(instance=A))
+    assert story.books.groups["old"].rests == ()
