@@ -81,7 +81,7 @@ class Cloud:
 
     def order_preset(self, name: str, group: str, **arguments: object) -> Any:
         """A named fault on orders, for those of one group alone."""
-        return self.preset(name, body={"description": f"group={group}$"}, **arguments)
+        return self.preset(name, body={"description": f"group={group}( |$)"}, **arguments)
 
     def fault(self, phase: str, action: Mapping[str, Any], *, times: int = -1, **match: Any) -> str:
         """Put a fault of one's own in force; returns its id."""
@@ -92,7 +92,7 @@ class Cloud:
     def refuse_orders(self, group: str, status: int, message: str, *, code: str, times: int = 1) -> str:
         """Refuse the next orders of a group in the API's own words."""
         say = {"kind": "say", "status": status, "json_body": {"code": code, "message": message}}
-        body = {"description": f"group={group}$"}
+        body = {"description": f"group={group}( |$)"}
         return self.fault("before_commit", say, times=times, method="POST", path="/v1/instances", body=body)
 
     def refuse_deletion(self, machine: Mapping[str, Any]) -> str:
