@@ -80,6 +80,9 @@ def remarks(books: Books) -> tuple[Reason, ...]:
         if group.paused_at is not None and not group.retired:
             message = f"node group {group.name} is paused by {group.paused_by}: {group.pause_reason}"
             reasons.append(Reason(code="paused", message=message))
+        if group.closed is not None and not group.retired:
+            message = f"node group {group.name} orders nothing until its settings change: {group.closed.message}"
+            reasons.append(Reason(code=group.closed.code, message=message))
         kind = group.spec.instance_type
         if not group.retired and books.cloud.catalogue and kind not in books.cloud.catalogue:
             message = f"node group {group.name} is not offered: the catalogue has no instance type {kind!r}"

@@ -70,6 +70,7 @@ KINDS: Final[Mapping[str, Mapping[str, Any]]] = {
         "max_size": 10,
         "stopped": {"after": "1s", "action": "delete"},
     },
+    "misfit": {"instance_type": "1A100.22V", "image": _CUDA, "location": "FIN-01", "max_size": 5},
     "crowd": {"instance_type": "CPU.4V.16G", "image": _PLAIN, "location": "FIN-01", "max_size": 1000},
     "unknown-type": {"instance_type": "9X900.1V", "image": _PLAIN, "location": "FIN-01", "max_size": 2},
 }

@@ -171,7 +171,7 @@ def _provisioning(cloud: Cloud, group: str) -> dict[str, Any]:
 @pytest.mark.parametrize("refusal", REFUSALS)
 def test_039_a_refused_order_is_told_at_once(ca: Autoscaler, lease: Lease, cloud: Cloud, refusal: str) -> None:
     """Statement 39, F19 to F22: same id, state creating, a stable code, and a class by which others are tried."""
-    group = lease("gpu")
+    group = lease("misfit" if refusal == "image" else "gpu")  # which orders nothing more afterwards
     status, code, message, error_class = REFUSALS[refusal]
     cloud.refuse_orders(group, status, message, code=code)
     ca.increase(group, 1)

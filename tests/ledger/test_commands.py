@@ -51,7 +51,8 @@ def test_events_of_one_stream_in_one_batch_follow_each_other(ledger: Ledger) -> 
     recorded = ledger.execute(wrong_image, CA)
     assert [(item.position, item.stream, item.version) for item in recorded] == [
         (10, "instance-gpu-aaaaaaaa", 3),
-        (11, "instance-gpu-aaaaaaaa", 4),
+        (11, "nodegroup-gpu", 3),
+        (12, "instance-gpu-aaaaaaaa", 4),
     ]
 
 

@@ -205,6 +205,9 @@ SAMPLES: Sequence[Event] = (
     ),
     cloud.DuplicateInstanceDetected(instance_id=_ID, instance="h100-k7m2p9qx", reason="duplicate"),
     cloud.DuplicateInstanceDeleted(instance_id=_ID, instance="h100-k7m2p9qx"),
+    group.NodeGroupClosed(
+        node_group="h100", code=instance.FailureCode.IMAGE_NOT_SUPPORTED, message="Operating system is not valid"
+    ),
     cloud.AccountRefused(code="insufficient-funds", message="Insufficient funds; top up the Verda balance", until=_AT),
     cloud.AccountAccepted(since=_AT),
     cloud.OrphanVolumeDeleted(volume_id=_ID, instance="h100-k7m2p9qx", size_gb=100),

@@ -266,7 +266,7 @@ class Story:
                 refusal=refusal,
                 status=status,
                 code=code,
-                message="no 'luck'; -- today",
+                message=self._random.choice(("no 'luck'; -- today", "no such image")),
                 retry_after=None,
             )
         )

@@ -15,7 +15,7 @@ from app.domain.instance.state import Instance
 from app.domain.nodegroup.budget import excess, short_runway
 from app.domain.nodegroup.events import ScaleDownRequested, ScaleUpRejected, ScaleUpRequested, TargetSizeDecreased
 from app.domain.nodegroup.joining import words
-from app.domain.nodegroup.state import NodeGroup
+from app.domain.nodegroup.state import FOR_EVER, NodeGroup
 from app.domain.words import at, span
 
 _LAST = 5
@@ -68,8 +68,10 @@ def _growth(books: Books, group: NodeGroup, now: datetime) -> Iterator[str]:
     account = books.cloud.account
     if account is not None:
         yield f"But Verda takes no orders from this account, next try at {at(account.until)}: {account.message}."
+    if group.closed is not None:
+        yield f"But every order fails until its settings change or it is resumed: {group.closed.message}."
     for rest in group.rests:
-        if rest.until > now:
+        if now < rest.until < FOR_EVER:
             what = f"{rest.offering.contract} in {rest.offering.location}"
             yield f"{what} is tried last until {at(rest.until)}, for it was refused: {rest.code}."
     if group.spec.instance_type in books.cloud.withdrawn:

@@ -17,8 +17,8 @@ from app.domain.instance.events import (
 )
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
-from app.domain.instance.verdict import NO_CAPACITY, account_pause, judge, pause
-from app.domain.nodegroup.events import OfferingRested
+from app.domain.instance.verdict import NO_CAPACITY, Verdict, account_pause, judge, pause
+from app.domain.nodegroup.events import NodeGroupClosed, OfferingRested
 from app.domain.nodegroup.state import NodeGroup, Rest
 from app.domain.offering import Contract, Offering
 
@@ -30,6 +30,8 @@ def next_rung(instance: Instance, group: NodeGroup, now: datetime) -> Offering |
     offering rests. What was refused before it was made is only put behind the others: should they refuse as well,
     asking is the one way to learn of new stock, and the autoscaler has a back-off of its own.
     """
+    if group.closed is not None:
+        return None
     rests = {rest.offering: rest for rest in group.rests if rest.until > now}
     willing = [
         rung
@@ -65,9 +67,7 @@ def record_create_refused(command: RecordCreateRefused, books: Books, now: datet
         rung_closed=verdict.rung_closed,
         retry_at=None if verdict.rung_closed else now + pause(command.attempt, command.retry_after),
     )
-    rested = _rested(instance, books, refused, now) if verdict.is_about_the_offering else ()
-    if verdict.is_about_the_account:
-        rested = account_refused(instance, books, refused, now)
+    rested = _beyond_this_wish(instance, books, verdict, refused, now)
     if instance.state is InstanceState.DELETING:
         cancelled = InstanceCancelled(
             instance=instance.name, node_group=instance.node_group, reason=CancelReason.NEVER_CREATED
@@ -78,6 +78,19 @@ def record_create_refused(command: RecordCreateRefused, books: Books, now: datet
     if verdict.final or (verdict.rung_closed and _is_last_rung(instance, books, now)):
         return Decision((refused, *rested, _failed_for(instance, refused)))
     return Decision((refused, *rested))
+
+
+def _beyond_this_wish(
+    instance: Instance, books: Books, verdict: Verdict, refused: CreateRefused, now: datetime
+) -> tuple[Event, ...]:
+    """What the refusal means for other wishes: of the account, for the offering, of the group."""
+    if verdict.is_about_the_account:
+        return account_refused(instance, books, refused, now)
+    if verdict.is_about_the_offering:
+        return _rested(instance, books, refused, now)
+    if verdict.final and books.groups[instance.node_group].closed is None:
+        return (NodeGroupClosed(node_group=instance.node_group, code=refused.code, message=refused.message),)
+    return ()
 
 
 def _rested(
@@ -187,6 +200,14 @@ def exhausted(instance: Instance, group: NodeGroup, now: datetime) -> CreateFail
     """Every offering has refused this wish, some of them in answer to another one of the group."""
     if instance.error_class is ErrorClass.OUT_OF_RESOURCES:
         return give_up(instance)
+    if group.closed is not None:
+        return CreateFailed(
+            instance=instance.name,
+            node_group=instance.node_group,
+            error_class=ErrorClass.OTHER,
+            code=group.closed.code,
+            message=group.closed.message,
+        )
     rest = next((rest for rest in group.rests if rest.until > now and _refused_since(instance, rest)), None)
     if rest is None:
         return give_up(instance)

@@ -103,6 +103,15 @@ class OfferingRested(NodeGroupEvent):
     until: datetime
 
 
+class NodeGroupClosed(NodeGroupEvent):
+    """What the group orders cannot be had as it is configured. Nothing more is ordered for it until that changes."""
+
+    type: ClassVar[str] = "nodegroup.closed"
+    words: ClassVar[str] = "{node_group} orders nothing until its settings change or it is resumed ({code}): {message}"
+    code: FailureCode
+    message: str
+
+
 class NodeGroupPaused(NodeGroupEvent):
     """An operator stopped the group's growth. What was granted goes on, and it may shrink."""
 
@@ -178,6 +187,7 @@ AnyNodeGroupEvent = (
     | TargetSizeDecreased
     | ScaleDownRequested
     | OfferingRested
+    | NodeGroupClosed
     | NodeGroupPaused
     | NodeGroupResumed
     | JoinFailed

@@ -32,7 +32,7 @@ def pause(command: PauseNodeGroup, books: Books) -> Decision:
 
 
 def resume(command: ResumeNodeGroup, books: Books) -> Decision:
-    """Let the group grow again, whether an operator kept it from that or machines of it that never became nodes.
+    """Let the group grow again, whether an operator kept it from that, its settings, or machines that never joined.
 
     Raises:
         NotFound: no such group.
@@ -40,7 +40,7 @@ def resume(command: ResumeNodeGroup, books: Books) -> Decision:
     """
     group = _group(command, books)
     closed = (BreakerClosed(node_group=group.name, reason=BreakerClosing.OPERATOR),) if group.joining.is_open else ()
-    if group.paused_at is None:
+    if group.paused_at is None and group.closed is None:
         return Decision(closed)
     resumed = NodeGroupResumed(node_group=group.name, operator=command.operator, reason=command.reason)
     return Decision((resumed, *closed))

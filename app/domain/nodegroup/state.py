@@ -1,7 +1,7 @@
 """A node group as the log tells it, and the fold that tells it."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import assert_never
 
 from app.domain.envelope import Recorded
@@ -13,6 +13,7 @@ from app.domain.nodegroup.events import (
     BreakerProbed,
     JoinFailed,
     JoinSucceeded,
+    NodeGroupClosed,
     NodeGroupConfigured,
     NodeGroupPaused,
     NodeGroupResumed,
@@ -25,6 +26,9 @@ from app.domain.nodegroup.events import (
 )
 from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.offering import Offering
+
+FOR_EVER = datetime.max.replace(tzinfo=UTC)
+"""Until when a closed group rests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +69,8 @@ class NodeGroup:
     """A named set of identical nodes. Its target size is not here: it is the number of its live instances.
 
     `ordinal` is the log position of its first configuration, which orders the groups for good. `rests` has at most one
-    entry for an offering, also when its time is over; new settings begin with none. `paused_at` says that an operator
+    entry for an offering, also when its time is over; new settings begin with none. A group that is closed rests with
+    all its offerings for ever. `paused_at` says that an operator
     keeps it from growing, whatever the configuration says since; `pause_reason` is the operator's own.
     """
 
@@ -80,6 +85,11 @@ class NodeGroup:
     joining: Joining = Joining()
     version: int = 0
     position: int = 0
+
+    @property
+    def closed(self) -> Rest | None:
+        """Why nothing is ordered for the group at all; None if orders may be sent."""
+        return next((rest for rest in self.rests if rest.until == FOR_EVER), None)
 
 
 def evolve(group: NodeGroup | None, recorded: Recorded[AnyNodeGroupEvent]) -> NodeGroup | None:
@@ -101,12 +111,14 @@ def evolve(group: NodeGroup | None, recorded: Recorded[AnyNodeGroupEvent]) -> No
             placed = group and replace(group, retired=True)
         case OfferingRested():
             placed = group and replace(group, rests=_rested(group.rests, event, recorded.position))
+        case NodeGroupClosed():
+            placed = group and replace(group, rests=_closed(group.spec, event, recorded.position))
         case NodeGroupPaused():
             placed = group and replace(
                 group, paused_at=recorded.recorded_at, paused_by=event.operator, pause_reason=event.reason
             )
         case NodeGroupResumed():
-            placed = group and replace(group, paused_at=None, paused_by=None, pause_reason=None)
+            placed = group and replace(group, rests=(), paused_at=None, paused_by=None, pause_reason=None)
         case ScaleUpRequested() | ScaleUpRejected() | TargetSizeDecreased() | ScaleDownRequested():
             placed = group
         case JoinFailed() | JoinSucceeded() | BreakerOpened() | BreakerProbed() | BreakerClosed():
@@ -120,6 +132,13 @@ def _rested(rests: tuple[Rest, ...], event: OfferingRested, position: int) -> tu
     offering = Offering(instance_type=event.instance_type, location=event.location, contract=event.contract)
     rest = Rest(offering=offering, code=event.code, message=event.message, until=event.until, position=position)
     return (*(known for known in rests if known.offering != offering), rest)
+
+
+def _closed(spec: NodeGroupSpec, event: NodeGroupClosed, position: int) -> tuple[Rest, ...]:
+    return tuple(
+        Rest(offering=rung, code=event.code, message=event.message, until=FOR_EVER, position=position)
+        for rung in spec.ladder()
+    )
 
 
 def _joining(

@@ -25,6 +25,7 @@ from app.domain.cluster.node import Figures
 from app.domain.envelope import CloudEvent, ClusterEvent, Event, InstanceEvent, NodeGroupEvent, ServiceEvent
 from app.domain.instance.events import (
     End,
+    FailureCode,
     NodeDoubt,
     NodeDoubted,
     NodeJoined,
@@ -40,6 +41,7 @@ from app.domain.nodegroup.events import (
     BreakerProbed,
     JoinFailed,
     JoinSucceeded,
+    NodeGroupClosed,
     NodeGroupPaused,
     NodeGroupResumed,
     Rejection,
@@ -158,6 +160,7 @@ EVENTS: tuple[Event, ...] = (
     orphan_settled(OrphanOutcome.VANISHED, "2.290000"),
     surplus(A_ID, A, "duplicate"),
     DuplicateInstanceDeleted(instance_id=A_ID, instance=A),
+    NodeGroupClosed(node_group="h100", code=FailureCode.IMAGE_NOT_SUPPORTED, message="Operating system is not valid"),
     AccountRefused(code="insufficient-funds", message="no money", until=NOON),
     AccountAccepted(since=NOON),
     OrphanVolumeDeleted(volume_id="v-1", instance=A, size_gb=100),
