@@ -130,7 +130,7 @@ def test_eight_threads_with_a_revoked_token_make_one_login(toy: Toy, cloud: Verd
 
 
 def test_an_order_refused_for_its_token_is_sent_again(toy: Toy, cloud: VerdaCloud) -> None:
-    """The API's own 401 proves that it was not executed."""
+    """F66: the API's own 401 proves that it was not executed."""
     toy.on("POST", "/instances", needs_token("token-2", raw(INSTANCE.encode(), 202)))
     assert cloud.create_instance(ORDER) == INSTANCE
     first, second = toy.seen("POST", "/instances")

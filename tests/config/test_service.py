@@ -19,7 +19,7 @@ def test_nothing_is_open_to_others_by_default(desk: Desk) -> None:
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:8086", "'[::]:8086'", "10.0.0.1:8086", "provider:8086"])
 def test_an_open_port_must_be_said_out_loud(desk: Desk, listen: str) -> None:
-    """One missing TLS setting must not open it."""
+    """F69: one missing TLS setting must not open it."""
     ((line, path, message),) = desk.told(GROUP + f"listen: {listen}\n")
     assert (line, path) == (7, "listen")
     assert "can be reached from other machines" in message

@@ -97,8 +97,8 @@ CASES: Final[Mapping[str, Mapping[int, Case]]] = {
         60: Case("A volume that cannot be written", "one line with path, user and mode"),
     },
     "Time": {
-        61: Case("Daylight saving", "the log is in UTC"),
-        62: Case("No time zone data", "UTC needs none"),
+        61: Case("Daylight saving", "no schedules are offered; the log is in UTC"),
+        62: Case("No time zone data", "no schedules are offered; UTC needs none"),
         63: Case("A call that hangs", "it ends by its deadline; other jobs go on"),
         64: Case("Capacity by office hours", "not offered"),
     },

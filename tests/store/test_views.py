@@ -155,7 +155,7 @@ def test_v_events_tells_every_fact_in_a_sentence(story: Path) -> None:
 
 
 def test_v_events_says_who_asked_and_in_which_call(story: Path) -> None:
-    """One correlation id joins everything that one call or one job run did."""
+    """F77: one correlation id joins everything that one call or one job run did."""
     query = "SELECT actor, node_group, instance, type FROM v_events WHERE correlation_id = ? ORDER BY position"
     assert rows(story, query, CA.correlation_id) == [
         ("cluster-autoscaler", "gpu", None, "nodegroup.scale-up-requested"),
