@@ -178,6 +178,7 @@ class App:
     def _follow(self, loaded: LoadedConfig) -> None:
         """What a changed configuration means outside the books."""
         self._desk.replace_sources(scripts.sources(loaded.config))
+        self._clouds.follow(loaded.config)
         log_as_configured(loaded)
 
     def _build_rpc(self) -> RpcServer:

@@ -69,21 +69,24 @@ def _is_loopback(base_url: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clouds:
-    """`all` is what the jobs work with; `rented` the account in it, if there is one."""
+    """`all` is what the jobs work with: `rented`, the account, if there is one, and `own`, machines of our own."""
 
     all: Cloud
     rented: VerdaCloud | None
+    own: WebhookCloud
+
+    def follow(self, config: Config) -> None:
+        """Other machines of our own take effect at once."""
+        self.own.groups = switches(config)
 
 
 def build_clouds(
     config: Config, backend: Backend, clock: Clock, observer: Observer, placed: Callable[[], Sequence[Placed]]
 ) -> Clouds:
     """The adapters that the configuration needs; calls none of them. `placed` tells which own machines are on."""
-    own = switches(config)
     rented = None if backend.name == OWN_MACHINES else _rented(config, backend, clock, observer)
-    if rented is not None and not own:
-        return Clouds(all=rented, rented=rented)
-    return Clouds(all=SeveralClouds(rented, WebhookCloud(own, clock, placed)), rented=rented)
+    own = WebhookCloud(switches(config), clock, placed)
+    return Clouds(all=SeveralClouds(rented, own), rented=rented, own=own)
 
 
 def _rented(config: Config, backend: Backend, clock: Clock, observer: Observer) -> VerdaCloud:

@@ -14,10 +14,12 @@ from app.cli.settings import CONFIG, ConfigOption
 from app.clock import SystemClock
 from app.cloud.verda.cloud import VerdaCloud
 from app.cloud.verda.transport import Limits
-from app.clouds import backend_of
+from app.clouds import OWN_MACHINES, backend_of
 from app.config.load import LoadedConfig, load
 from app.config.model import Config
+from app.config.secrets import secrets_of
 from app.errors import ConfigurationError
+from app.log import set_up_logging
 
 EXIT_WRONG = 1
 EXIT_UNREACHABLE = 3
@@ -36,8 +38,10 @@ def doctor(*, config: ConfigOption = CONFIG, output: OutputOption = Output.TABLE
     Nothing is changed anywhere. Exit code 1 if something is wrong, 2 if the configuration cannot be read, 3 if the
     API does not answer.
     """
+    loaded = load(config, environ=os.environ)
+    set_up_logging("warning", "auto", secrets=secrets_of(loaded.config))  # what is found is told here, and not twice
     findings: list[Finding] = []
-    for finding in _look(load(config, environ=os.environ)):
+    for finding in _look(loaded):
         findings.append(finding)
         if output is Output.TABLE:
             typer.echo(f"{_SIGNS[finding.verdict]}  {finding.check}: {finding.seen}")
@@ -70,6 +74,9 @@ def _account(config: Config) -> Iterator[Finding]:
         backend = backend_of(config, None)
     except ConfigurationError as error:
         yield wrong("credentials", error.problems[0].message, "make a pair in Verda's console")
+        return
+    if backend.name == OWN_MACHINES:
+        yield fine("credentials", "every machine is our own, so none are needed")
         return
     cloud = VerdaCloud(
         base_url=backend.base_url,

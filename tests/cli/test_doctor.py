@@ -140,6 +140,24 @@ def test_a_machine_without_a_script_never_becomes_a_node(patient: Patient) -> No
     assert patient.findings()["node_groups.gpu.startup_script"][0] == "warning"
 
 
+def test_a_script_that_is_made_here_needs_no_id(patient: Patient) -> None:
+    """The configuration has tried it when it was loaded."""
+    group = patient.settings["node_groups"]["gpu"]
+    del group["startup_script_id"]
+    group["startup_script"] = "#!/bin/sh\njoin {{ hostname }}\n"
+    assert "node_groups.gpu.startup_script" not in patient.findings()
+
+
+def test_machines_of_our_own_are_not_looked_for_at_verda(patient: Patient) -> None:
+    """And need no account."""
+    hooks = {"scale_up_endpoint": "http://p/up", "scale_down_endpoint": "http://p/down"}
+    patient.settings["node_groups"]["old"] = {"kind": "webhook", "machines": [{"name": "a", "gpu_count": 1, **hooks}]}
+    assert "node_groups.old" not in patient.findings()
+    del patient.settings["node_groups"]["gpu"]
+    del patient.settings["verda"]
+    assert "credentials" not in patient.findings()
+
+
 def test_wrong_credentials_are_one_finding(patient: Patient) -> None:
     """Everything else that needs them is not even asked."""
     patient.settings["verda"]["client_secret"] = "wrong-secret"

@@ -89,6 +89,9 @@ def _runway(amount: Decimal, currency: str, hourly: Decimal, config: Config) -> 
 
 def _group(spec: NodeGroupSpec, shop: _Shop, cloud: VerdaCloud) -> Iterator[Finding]:
     name = f"node_groups.{spec.name}"
+    if spec.kind == "webhook":
+        yield fine(name, f"{', '.join(spec.locations)}: machines of our own")
+        return
     findings = [*_offer(name, spec, shop), *_access(name, spec, shop, cloud)]
     yield from findings or [
         fine(name, f"{spec.instance_type}, {spec.image}, {', '.join(spec.locations)}: as Verda has them")
@@ -134,6 +137,8 @@ def _access(name: str, spec: NodeGroupSpec, shop: _Shop, cloud: VerdaCloud) -> I
     for key in spec.ssh_key_ids:
         if key not in shop.keys:
             yield wrong(f"{name}.ssh_key_ids", f"the project has no SSH key {key}", "add it there, or remove it here")
+    if spec.startup_script is not None:
+        return  # made from the configuration, which has tried it
     if spec.startup_script_id is None:
         remedy = "without a script nothing makes the machine a node, unless the image does"
         yield warning(f"{name}.startup_script", "there is none", remedy)
