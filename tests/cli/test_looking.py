@@ -89,7 +89,7 @@ def test_history_is_one_machines_life_with_the_time_between(story: Path) -> None
 
 
 def test_an_instance_is_explained_on_one_page(story: Path) -> None:
-    """Who asked, what was tried and answered, why it ended, what it cost."""
+    """Who asked, what was tried and answered, why it ended and by whose call (F77), what it cost."""
     assert typed("explain", C, "--database", story).splitlines() == [
         "gpu-cccccccc of node group gpu is gone.",
         "",

@@ -120,7 +120,7 @@ def test_eight_threads_at_expiry_make_one_login(toy: Toy, cloud: VerdaCloud) -> 
 
 
 def test_eight_threads_with_a_revoked_token_make_one_login(toy: Toy, cloud: VerdaCloud) -> None:
-    """Nobody outside notices; the SDK would fail every call for up to an hour."""
+    """F66: nobody outside notices; the SDK would fail every call for up to an hour."""
     toy.on("GET", "/instances", needs_token("token-1", ok([])))
     cloud.list_instances()
     toy.on("GET", "/instances", needs_token("token-2", ok([instance()])))

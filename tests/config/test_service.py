@@ -27,7 +27,7 @@ def test_an_open_port_must_be_said_out_loud(desk: Desk, listen: str) -> None:
 
 
 def test_an_open_port_is_warned_of_at_every_start(desk: Desk) -> None:
-    """Said once is forgotten soon."""
+    """F69: said once is forgotten soon."""
     ((line, path, message),) = desk.warned(GROUP + "insecure: true\nlisten: 0.0.0.0:8086\n")
     assert (line, path) == (8, "listen")
     assert "let only the autoscaler through" in message
@@ -42,7 +42,7 @@ def test_an_open_dashboard_is_warned_of(desk: Desk) -> None:
 
 
 def test_incomplete_tls_names_what_is_missing(desk: Desk) -> None:
-    """All three or none."""
+    """F69: all three or none."""
     told = desk.told(GROUP + "tls: {cert: /tls/tls.crt, keys: /tls/tls.key}\n")
     assert [(line, path) for line, path, _ in told] == [
         (7, "tls.key"),

@@ -25,9 +25,9 @@ ROOT = DEPLOY.parent
 DOCKERFILE = DEPLOY / "Dockerfile"
 USER = 10001
 
-# The image's limits: a root that nobody can write but for one directory, and a user without privileges or a way to new
-# ones. An interpreter in a home that others may not enter is shown at its own path on an empty file system. `env` looks
-# the program up: setpriv itself still has its powers when it does.
+# The image's limits: process number 1, a root that nobody can write but for one directory, and a user without
+# privileges or a way to new ones. An interpreter in a home that others may not enter is shown at its own path on an
+# empty file system. `env` looks the program up: setpriv itself still has its powers when it does.
 _CONFINED = """
 set -e
 mount --make-rprivate /
@@ -171,7 +171,7 @@ class Confinement:
     def start(self, command: Sequence[str | Path], out: IO[bytes]) -> subprocess.Popen[bytes]:
         """Begin to run it."""
         return subprocess.Popen(
-            ["unshare", "--mount", "sh", "-c", _CONFINED, "confined", *command],
+            ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", _CONFINED, "confined", *command],
             cwd=self.data,
             env=self.environment,
             stdout=out,
@@ -204,7 +204,10 @@ def confinement(place: Path, installed: Path) -> Confinement:
 def test_installed_program_serves_with_a_read_only_root_and_no_privileges(
     installed: Path, confinement: Confinement
 ) -> None:
-    """Only its data directory can be written; it migrates, orders a machine, and a SIGTERM ends it with 0."""
+    """Only its data directory can be written; it migrates, orders a machine, and a SIGTERM ends it with 0 (F72).
+
+    It is process number 1, as in a container: the kernel gives that one only the signals that it handles.
+    """
     port = free_port()
     database = confinement.data / "provider.db"
     log = installed / "out.log"
@@ -223,12 +226,14 @@ def test_installed_program_serves_with_a_read_only_root_and_no_privileges(
         process = confinement.start([program, "--config", config], out)
         try:
             until(lambda: serves(client, process, log), timeout_s=60, what="the provider answers")
-            status = dict(line.split(":\t") for line in Path(f"/proc/{process.pid}/status").read_text().splitlines())
+            first = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text())
+            status = dict(line.split(":\t") for line in Path(f"/proc/{first}/status").read_text().splitlines())
+            assert status["NSpid"].split()[-1] == "1"
             assert status["Uid"].split() == [str(USER)] * 4
             assert (status["CapEff"], status["CapBnd"], status["NoNewPrivs"]) == ("0" * 16, "0" * 16, "1")
             client.increase_size("gpu", 1)
             assert client.target_size("gpu") == 1
-            process.send_signal(signal.SIGTERM)
+            os.kill(first, signal.SIGTERM)
             assert process.wait(30) == 0, log.read_text()[-2000:]
         finally:
             process.kill()

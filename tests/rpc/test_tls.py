@@ -108,7 +108,7 @@ def test_client_without_a_certificate_gets_nothing(authority: Authority, server:
 
 
 def test_plain_text_client_gets_nothing(server: RpcServer) -> None:
-    """Once TLS is configured there is no way around it."""
+    """F69: once TLS is configured there is no way around it."""
     code, words = call(grpc.insecure_channel(f"127.0.0.1:{server.port}"))
     assert code is grpc.StatusCode.UNAVAILABLE
     assert "the cloud was never reached" not in words

@@ -98,7 +98,7 @@ def test_what_is_bound_is_on_every_line_of_that_thread_alone() -> None:
 
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_a_secret_is_hidden_however_it_gets_into_a_line(form: LogFormat) -> None:
-    """As a value, within text, as a key, nested, in a traceback, by a library, written as JSON or Python write it."""
+    """F68: as a value, in text, as a key, nested, in a traceback, by a library, written as JSON or Python write it."""
     stream, log = io.StringIO(), get_logger()
     set_up_logging("debug", form, stream, secrets=(SECRET, "short"))
     log.info("as a value", token=SECRET)
