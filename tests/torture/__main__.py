@@ -1,6 +1,7 @@
 """Torture the provider: `python -m tests.torture --kills 1000`; a run of one seed: `--seed 3`."""
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -22,6 +23,7 @@ def _main() -> int:
     parser.add_argument("--a-run", type=int, default=_KILLS_A_RUN, help="kills of one installation")
     parser.add_argument("--seed", type=int, default=1, help="of the first run; the next ones count on")
     wanted = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))  # with every process that was started
     began, seed, done, bad = time.monotonic(), wanted.seed, 0, 0
     moments: Counter[Moment] = Counter()
     while done < wanted.kills:
@@ -35,8 +37,7 @@ def _main() -> int:
             f"seed {seed}: {outcome.kills.total()} kills, {outcome.calls} calls, {outcome.promised} nodes promised, "
             f"{outcome.given_back} given back, {outcome.machines} machines made, {outcome.twins} names with two "
             f"machines for at most {outcome.longest_twins_s:.1f} s, {outcome.disks_left} disks left to sweep, "
-            f"{outcome.copies} copies; "
-            f"{done} kills in {time.monotonic() - began:.0f} s"
+            f"{outcome.copies} copies; {done} kills in {time.monotonic() - began:.0f} s"
         )
         seed += 1
     _say(", ".join(f"{count} {moment}" for moment, count in moments.items()) + f"; {bad} runs broke a promise")

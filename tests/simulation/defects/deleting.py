@@ -16,7 +16,6 @@ from app.domain.instance.state import Instance
 from app.domain.nodegroup import decide as group_decide
 from app.domain.nodegroup.commands import DecreaseTargetSize, DeleteNodes
 from app.domain.nodegroup.events import TargetSizeDecreased
-from app.domain.offering import Contract
 from app.errors import CloudError, InvalidRequest
 from app.reconcile.jobs import sweep, terminate
 from app.reconcile.jobs.sweep import Sweep
@@ -128,12 +127,6 @@ def _is_lost(instance: Instance) -> bool:
     return instance.state is InstanceState.LOST
 
 
-def _only_what_ended_as_asked(owner: Instance) -> bool:
-    """What ended as lost was not asked for, whatever has been said since."""
-    is_asked = owner.state in {InstanceState.GONE, InstanceState.CANCELLED} or owner.state.is_live
-    return is_asked or owner.contract is Contract.SPOT
-
-
 def _sweep_everything(self: Sweep) -> None:
     """Whatever is named like one of our disks."""
     with contextlib.suppress(CloudError):
@@ -217,16 +210,6 @@ DELETING = (
         name="forget-that-the-lost-was-given-back",
         words="giving back what is believed lost is not written down",
         changes=lambda: [Change(holder=group_decide, name="delete_nodes", new=_delete_only_the_living)],
-    ),
-    Defect(
-        name="keep-the-disk-of-the-returned",
-        words="a machine given back while it was believed lost leaves its system disk when it is deleted after all",
-        changes=lambda: [Change(holder=sweep, name="_is_ours_to_delete", new=_only_what_ended_as_asked)],
-    ),
-    Defect(
-        name="keep-the-disk-of-the-twin",
-        words="the system disk of a second machine stays as long as the first one lives",
-        changes=lambda: [Change(holder=Sweep, name="_is_a_twin_s", new=lambda *_: False)],
     ),
     Defect(
         name="sweep-attached-disks",

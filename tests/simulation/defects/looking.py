@@ -180,11 +180,6 @@ LOOKING = (
         changes=lambda: [Change(holder=observation, name="_newborn", new=_first_of_its_group)],
     ),
     Defect(
-        name="take-what-was-never-placed",
-        words="the record of a refused order counts as what became of the next one",
-        changes=lambda: [Change(holder=observation, name="_may_be_its", new=lambda *_: True)],
-    ),
-    Defect(
         name="keep-the-first-price",
         words="prices are read once",
         changes=lambda: [Change(holder=domain_cloud, name="record_catalogue", new=_names_only)],

@@ -12,8 +12,10 @@ _HEAD = f"""<!-- Made by `{COMMAND}`; do not edit. -->
 # Deliberate defects
 
 A test that cannot fail proves nothing. Each row is a mistake that somebody could make in this program, made on purpose
-for the length of a hunt: stories of the simulation are run with it, seed after seed, until one breaks a promise. All
-{{count}} are noticed; the best hidden one needed {{most}} stories. Without a defect the same stories break nothing.
+for the length of a hunt: stories of the simulation are run with it, seed 0 first, until one breaks a promise. All
+{{count}} are noticed, the best hidden one after {{most}} stories. Without a defect the same stories break nothing.
+
+Seeds are those of the day this page was made: any change of the program makes other stories of them.
 """
 
 

@@ -66,6 +66,7 @@ def no_script_is_left(stage: Stage) -> Iterator[str]:
     """Startup scripts are at the cloud for machines that come; those of others stay."""
     names = [script.name for script in stage.world.state.scripts.values()]
     yield from (f"the script {name} is left" for name in names if name != FOREIGN_SCRIPT)
+    yield from (f"the books still know the script {name}" for name in stage.books.cloud.scripts)
 
 
 def our_deletions_erase_the_system_disk(stage: Stage) -> Iterator[str]:
