@@ -1,7 +1,7 @@
 """The configuration: `config check`, `show`, `diff`, `schema`, `convert`."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from app.cli.options import DATABASE, DatabaseOption, NodesOption
 from app.cli.render import Output, show
 from app.config.convert import from_datacrunch, from_file, report
 from app.config.difference import Change, differences, model_differences
-from app.config.load import LoadedConfig, load
+from app.config.load import LoadedConfig, load_given
 from app.config.schema import page
 from app.config.specs import to_specs
 from app.store.past import books_now
@@ -20,6 +20,9 @@ from app.store.reading import asking
 EXIT_DIFFERENT = 1
 
 ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")]
+GivenOption = Annotated[
+    Path | None, typer.Option("--config", "-c", help="The configuration file; config.yaml unless there are --nodes.")
+]
 CONFIG = Path("config.yaml")
 
 
@@ -38,17 +41,18 @@ def register(cli: typer.Typer) -> None:
     cli.add_typer(config, name="config")
 
 
-def _loaded(config: Path) -> LoadedConfig:
-    loaded = load(config, environ=os.environ)
+def _loaded(config: Path | None, nodes: Sequence[str] = ()) -> LoadedConfig:
+    loaded = load_given(config, nodes, environ=os.environ)
     for warning in loaded.warnings:
         typer.echo(f"warning: {warning}", err=True)
     return loaded
 
 
-def check(*, config: ConfigOption = CONFIG) -> None:
+def check(*, config: GivenOption = None, nodes: NodesOption = None) -> None:
     """Read the configuration as `serve` would and say everything that is wrong or odd; exit code 2 if it is wrong."""
-    loaded = _loaded(config)
-    typer.echo(f"{config}: fine, {len(loaded.config.node_groups)} node groups")
+    loaded = _loaded(config, nodes or ())
+    what = config or ("--nodes" if nodes else CONFIG)
+    typer.echo(f"{what}: fine, {len(loaded.config.node_groups)} node groups")
 
 
 def show_all(

@@ -111,3 +111,16 @@ def test_the_schema_takes_references_and_empty_keys(value: object) -> None:
     """As the loader does."""
     VALIDATOR.validate({"node_groups": {"gpu": {"instance_type": "1A100.22V", "max_size": value}}})
     assert os.environ.get("MAX") is None
+
+
+def test_another_tool_s_flags_are_checked_and_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `serve` would take, and as a file of ours that is never written over another."""
+    monkeypatch.setenv("DATACRUNCH_CLUSTER_CONFIG_JSON", '{"node_configs": {"gpu": {"image_type": "ubuntu-24.04"}}}')
+    flag = "--nodes=0:4:1A100.22V:FIN-01:gpu"
+    assert typed("config", "check", flag) == "--nodes: fine, 1 node groups\n"
+    target = tmp_path / "ours.yaml"
+    assert run("config", "convert", flag, "--output", target).exit_code == 0
+    assert typed("config", "check", "--config", target).endswith("fine, 1 node groups\n")
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert run("config", "convert", flag, "--output", target).exit_code != 0
+    assert run("config", "convert").exit_code != 0
