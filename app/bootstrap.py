@@ -29,12 +29,7 @@ from app.domain.instance.events import CreateFailed, NodeJoined, NodeRegistered
 from app.domain.nodegroup.commands import ApplyConfiguration
 from app.domain.ownership import OrphanPolicy
 from app.domain.service import StartService
-from app.kube.jobs.bench import Bench as KubeBench
-from app.kube.jobs.clean_up import CleanUp
-from app.kube.jobs.cluster import TendCluster
-from app.kube.jobs.join import Join, LearnTemplates, RepairProviderIds
-from app.kube.lightkube import LightkubeCluster, read_kubeconfig
-from app.kube.troubles import Troubles
+from app.kube.side import ClusterSide
 from app.ledger.backups import Backup, BackupPlan, default_directory
 from app.ledger.ledger import Ledger, open_ledger
 from app.ledger.serving import Reason, obstacles
@@ -100,8 +95,8 @@ class App:
         backend = backend_of(self._config, simulator)
         self._clouds = build_clouds(self._config, backend, self._clock, self._observe_api, self._own_machines)
         self._cloud = self._clouds.all
-        self._cluster = self._build_cluster()
-        self._troubles = Troubles()
+        kubernetes = self._config.kubernetes
+        self._cluster = ClusterSide(kubernetes, self._clock) if kubernetes.enabled else None
         with contextlib.ExitStack() as undo:
             self.ledger = self._open_ledger(loaded, backend)
             undo.callback(self.ledger.close)
@@ -118,12 +113,6 @@ class App:
             )
             undo.pop_all()
         self.ledger.subscribe(self._on_recorded)
-
-    def _build_cluster(self) -> LightkubeCluster | None:
-        kubernetes = self._config.kubernetes
-        if not kubernetes.enabled:
-            return None
-        return LightkubeCluster(read_kubeconfig(kubernetes.kubeconfig), self._clock)
 
     def _own_machines(self) -> Sequence[Placed]:
         """Those that are on by the books; nobody asks before there are any."""
@@ -262,20 +251,7 @@ class App:
     def _cluster_jobs(self) -> Sequence[Scheduled]:
         if self._cluster is None:
             return ()
-        bench = KubeBench(ledger=self.ledger, cluster=self._cluster, clock=self._clock, ids=self._ids)
-        settings = self._config.kubernetes.clean_up_nodes
-        clean_up = CleanUp(
-            bench=bench, grace=settings.after_not_ready, most=settings.max_per_sweep, dry_run=settings.dry_run
-        )
-        repairs = self._config.kubernetes.repair_provider_id
-        works = (
-            Join(bench=bench, repairs=repairs),
-            *((RepairProviderIds(bench=bench),) if repairs else ()),
-            *((LearnTemplates(bench=bench),) if self._config.kubernetes.learn_templates else ()),
-            clean_up,
-        )
-        tend = TendCluster(bench=bench, works=works, troubles=self._troubles)
-        return (Scheduled(job=tend, every=self._config.intervals.observe),)
+        return (Scheduled(job=self._cluster.job(self.ledger, self._ids), every=self._config.intervals.observe),)
 
     def _reload_jobs(self) -> Sequence[Scheduled]:
         return () if self.reload is None else (Scheduled(job=self.reload, every=_WORK_INTERVAL),)
@@ -311,7 +287,8 @@ class App:
         return WebServer(pages, address.host, address.port)
 
     def _optional_reasons(self) -> Sequence[Reason]:
-        return (*self._troubles.reasons(), *(() if self.reload is None else self.reload.reasons()))
+        cluster = () if self._cluster is None else self._cluster.reasons()
+        return (*cluster, *(() if self.reload is None else self.reload.reasons()))
 
     def _on_recorded(self, recorded: Sequence[Recorded[Event]]) -> None:
         for item in recorded:

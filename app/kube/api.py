@@ -62,6 +62,10 @@ class Api:
         """Delete an object; None if there is none."""
         return self._call("DELETE", path, body=options)
 
+    def post(self, path: str, value: Json) -> Json | None:
+        """Make an object; None if the place for it does not exist."""
+        return self._call("POST", path, body=value)
+
     def patch(self, path: str, operations: Sequence[Json]) -> Json | None:
         """Change an object by a JSON patch, all or nothing; None if there is none."""
         return self._call("PATCH", path, body=operations, kind="application/json-patch+json")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from app.domain.cluster.node import Node
 from app.errors import ClusterConflict, ClusterError
-from app.kube.port import NodeChanges
+from app.kube.port import Announcement, NodeChanges
 
 
 class FakeCluster:
@@ -20,6 +20,7 @@ class FakeCluster:
         self.forbidden: dict[str, ClusterError] = {}
         self.stale: Sequence[Node] | None = None
         self.deleted: list[str] = []
+        self.announced: list[Announcement] = []
         self._nodes: dict[str, Node] = {}
         self._version = 0
         self._lock = threading.Lock()
@@ -78,6 +79,12 @@ class FakeCluster:
                 labels={**known.labels, **changes.labels},
                 taints=tuple(taint for taint in known.taints if taint not in changes.without_taints),
             )
+
+    def announce(self, announcement: Announcement) -> None:
+        """Keep it; once for each key."""
+        self._may("announce")
+        if announcement.key not in {one.key for one in self.announced}:
+            self.announced.append(announcement)
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -4,6 +4,7 @@ Lightkube's client cannot delete under preconditions, asks for no bookmarks, and
 dead (docs/adr/0006).
 """
 
+import contextlib
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -19,11 +20,13 @@ from app.clock import Clock
 from app.domain.cluster.node import Node
 from app.errors import ClusterConflict, ConfigurationError, Problem
 from app.kube.api import Api, Json, Limits
-from app.kube.port import NodeChanges
+from app.kube.port import Announcement, NodeChanges, Subject
 from app.kube.watch import NODES, NodeWatch
 from app.kube.wire import read_node
 
 _CONNECT = timedelta(seconds=5)
+_LONGEST_MESSAGE = 1024
+"""Kubernetes refuses events with longer ones."""
 
 
 class LightkubeCluster:
@@ -61,10 +64,42 @@ class LightkubeCluster:
         if self._api.patch(_path(node.name), _operations(node, changes)) is None:
             raise ClusterConflict(f"node {node.name} is gone")
 
+    def announce(self, announcement: Announcement) -> None:
+        """An event of the core group, in the subject's namespace; those of nodes are in `default`, as kubelets' are."""
+        with contextlib.suppress(ClusterConflict):  # it was written before
+            self._api.post(f"/api/v1/namespaces/{_namespace(announcement)}/events", _event(announcement))
+
     def close(self) -> None:
         """Stop following, close the connections."""
         self.watch.stop()
         self._api.close()
+
+
+def _namespace(announcement: Announcement) -> str:
+    return announcement.subject.namespace or "default"
+
+
+def _event(announcement: Announcement) -> Json:
+    subject, at = announcement.subject, announcement.at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    involved = {"apiVersion": subject.api_version, "kind": subject.kind, "name": subject.name}
+    if subject.namespace is not None:
+        involved["namespace"] = subject.namespace
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{subject.name}.verda-{announcement.key}",
+            "namespace": _namespace(announcement),
+        },
+        "involvedObject": involved,
+        "type": "Warning" if announcement.is_warning else "Normal",
+        "reason": announcement.reason,
+        "message": announcement.message[:_LONGEST_MESSAGE],
+        "source": {"component": "verda-cloud-provider"},
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+        "count": 1,
+    }
 
 
 def _operations(node: Node, changes: NodeChanges) -> Sequence[Json]:
@@ -118,3 +153,11 @@ def _problem(path: Path | None, error: Exception) -> Problem:
     else:
         message = f"{path} cannot be used ({type(error).__name__}): give a kubeconfig with a current context"
     return Problem(source="configuration", line=None, path="kubernetes.kubeconfig", message=message)
+
+
+def own_subject(config: SingleConfig, kubeconfig: Path | None, hostname: str) -> Subject | None:
+    """The StatefulSet that this process is a pod of, None outside a cluster: pods are called `<set>-<number>`."""
+    name, _, number = hostname.rpartition("-")
+    if kubeconfig is not None or not name or not number.isdigit():
+        return None
+    return Subject(kind="StatefulSet", name=name, namespace=config.namespace, api_version="apps/v1")

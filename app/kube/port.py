@@ -6,6 +6,7 @@ adapter's own limit. All methods may be called from several threads at once.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 
 from app.domain.cluster.node import Node, NodeTaint
@@ -18,6 +19,28 @@ class NodeChanges:
     provider_id: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     without_taints: tuple[NodeTaint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """The object that an event is about; nodes are in no namespace."""
+
+    kind: str
+    name: str
+    namespace: str | None = None
+    api_version: str = "v1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announcement:
+    """A Kubernetes event. `key` is unique, so that one that is written twice is there once."""
+
+    key: str
+    subject: Subject
+    reason: str
+    message: str
+    is_warning: bool
+    at: datetime
 
 
 class Cluster(Protocol):
@@ -45,6 +68,10 @@ class Cluster(Protocol):
         Raises:
             ClusterConflict: it has changed since it was read, or does not allow that, or is gone.
         """
+        ...
+
+    def announce(self, announcement: Announcement) -> None:
+        """Write an event; that it is there already is fine."""
         ...
 
     def close(self) -> None:

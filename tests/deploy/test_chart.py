@@ -57,12 +57,12 @@ def test_monitors_are_equal() -> None:
 
 
 def test_rights_of_the_cluster_side_are_equal() -> None:
-    """One value switches configuration, rights, token and the way to the API server on; two take rights off."""
+    """One value switches configuration, rights, token and the way to the API server on; three take rights off."""
     ours = chart({"config": CONFIG, "kubernetes": {"enabled": True}})
     component = KUSTOMIZE / "components" / "cluster-side"
     theirs = [
         document
-        for name in ("read-nodes", "remove-nodes", "change-nodes")
+        for name in ("read-nodes", "remove-nodes", "change-nodes", "write-events")
         for document in yaml.safe_load_all((component / f"{name}.yaml").read_text())
     ]
     rights = [comparable(manifest) for manifest in ours if manifest["kind"].startswith("ClusterRole")]
@@ -70,7 +70,12 @@ def test_rights_of_the_cluster_side_are_equal() -> None:
     assert one(ours, "StatefulSet")["spec"]["template"]["spec"]["automountServiceAccountToken"] is True
     assert {"ports": [{"port": 6443, "protocol": "TCP"}]} in one(ours, "NetworkPolicy")["spec"]["egress"]
     assert yaml.safe_load(one(ours, "ConfigMap")["data"]["config.yaml"])["kubernetes"] == {"enabled": True}
-    fewer = chart({"config": CONFIG, "kubernetes": {"enabled": True, "removeNodes": False, "changeNodes": False}})
+    fewer = chart(
+        {
+            "config": CONFIG,
+            "kubernetes": {"enabled": True, "removeNodes": False, "changeNodes": False, "writeEvents": False},
+        }
+    )
     assert [m["metadata"]["name"] for m in fewer if m["kind"] == "ClusterRole"] == ["verda-cloud-provider-read-nodes"]
     assert not [m for m in chart({"config": CONFIG}) if m["kind"].startswith("ClusterRole")]
 

@@ -47,7 +47,9 @@ def until(condition: Callable[[], object], timeout_s: float = 30.0, what: str = 
 class Provider:
     """One installation: a configuration, a database, a process that can be killed and started again."""
 
-    def __init__(self, directory: Path, simulator: Simulator, groups: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(
+        self, directory: Path, simulator: Simulator, groups: Mapping[str, Mapping[str, Any]], **more: object
+    ) -> None:
         self.database = directory / "provider.db"
         self.log = directory / "provider.log"
         self.config = directory / "config.yaml"
@@ -69,13 +71,18 @@ class Provider:
             "intervals": {"observe": "500ms"},
             "logging": {"level": "debug", "format": "json"},
             "node_groups": groups,
+            **more,
         }
         self.config.write_text(yaml.safe_dump(settings))
         self.client = Client(f"127.0.0.1:{self.grpc_port}")
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except BaseException:  # nobody calls __exit__ then, and the process would live on
+            self.kill()
+            raise
         return self
 
     def __exit__(
@@ -87,7 +94,7 @@ class Provider:
     def start(self) -> None:
         """Start and wait until RPCs are answered."""
         self.launch()
-        until(self._answers, what="the provider answers")
+        until(self._answers, 90.0, what="the provider answers")
 
     def launch(self) -> None:
         """Start, without waiting."""

@@ -64,6 +64,7 @@ class ApiServer:
         self.hold = threading.Event()
         self.hold.set()
         self.changed = threading.Condition()
+        self.events: dict[tuple[str, str], Json] = {}
         self._objects: dict[str, Json] = {}
         self._log: list[tuple[int, Json]] = []
         self._version = 100
@@ -216,6 +217,16 @@ class ApiServer:
             self.drop(name)
             return 200, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
+    def post_event(self, path: str, event: Json) -> tuple[int, Json]:
+        """In the namespace of the path, once for each name."""
+        namespace, name = event["metadata"]["namespace"], event["metadata"]["name"]
+        assert path == f"/api/v1/namespaces/{namespace}/events"
+        with self.changed:
+            if (namespace, name) in self.events:
+                return 409, _status(409, "AlreadyExists", f'events "{name}" already exists')
+            self.events[namespace, name] = event
+        return 201, event
+
     def patch(self, name: str, operations: list[Json]) -> tuple[int, Json]:
         """RFC 6902 as far as needed, all or nothing, with the API server's rule for provider ids."""
         with self.changed:
@@ -301,6 +312,12 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._read()
         if self._admit("delete", {}):
             self._answer(*self.api.delete(self.path.rpartition("/")[2], body))
+
+    def do_POST(self) -> None:
+        """Make an event."""
+        body = self._read()
+        if self._admit("post", {}):
+            self._answer(*self.api.post_event(self.path, body))
 
     def do_PATCH(self) -> None:
         """Merge into one."""

@@ -12,8 +12,8 @@ from app.clock import FakeClock, SystemClock
 from app.domain.cluster.node import NodeTaint
 from app.errors import ClusterConflict, ClusterError, ClusterForbidden, ClusterUnavailable, ConfigurationError
 from app.kube.api import Limits
-from app.kube.lightkube import LightkubeCluster, read_kubeconfig
-from app.kube.port import NodeChanges
+from app.kube.lightkube import LightkubeCluster, own_subject, read_kubeconfig
+from app.kube.port import Announcement, NodeChanges, Subject
 
 from .apiserver import ApiServer, node_json
 from .conftest import TOKEN
@@ -247,6 +247,43 @@ def test_a_node_that_is_not_the_one_that_was_read_is_not_changed(
     with pytest.raises(ClusterConflict):
         cluster.change_node(node, NodeChanges(provider_id="verda://gpu-a"))
     assert (api.names(), api.object("gpu-a")) == before
+
+
+# --- events
+
+
+def test_an_event_is_written_once_where_people_look(api: ApiServer, cluster: LightkubeCluster) -> None:
+    """As kubelets and controllers write them; one of a node is in the namespace `default`."""
+    of_node = Announcement(
+        key="17",
+        subject=Subject(kind="Node", name="gpu-a"),
+        reason="NodeRemoved",
+        message="m" * 2000,
+        is_warning=False,
+        at=NIGHT + timedelta(hours=1),
+    )
+    us = Subject(kind="StatefulSet", name="verda-cloud-provider", namespace="kube-system", api_version="apps/v1")
+    of_us = Announcement(key="18", subject=us, reason="BuyingStopped", message="gpu", is_warning=True, at=NIGHT)
+    for one in (of_node, of_us, of_node):
+        cluster.announce(one)
+    event = api.events["default", "gpu-a.verda-17"]
+    assert event["involvedObject"] == {"apiVersion": "v1", "kind": "Node", "name": "gpu-a"}
+    assert (event["type"], event["reason"], len(event["message"])) == ("Normal", "NodeRemoved", 1024)
+    assert event["lastTimestamp"] == event["firstTimestamp"] == "2026-01-05T01:00:00Z"
+    other = api.events["kube-system", "verda-cloud-provider.verda-18"]
+    assert other["involvedObject"]["apiVersion"] == "apps/v1"
+    assert other["type"] == "Warning"
+    assert len(api.events) == 2
+
+
+def test_who_we_are_in_the_cluster() -> None:
+    """A pod of a StatefulSet is called after it; outside a cluster there is no object to write events about."""
+    config = KubeConfig.from_one(cluster=Cluster(server="http://x"), user=User(), namespace="kube-system").get()
+    assert config is not None
+    expected = Subject(kind="StatefulSet", name="verda-cp", namespace="kube-system", api_version="apps/v1")
+    assert own_subject(config, None, "verda-cp-0") == expected
+    assert own_subject(config, Path("kubeconfig"), "verda-cp-0") is None
+    assert own_subject(config, None, "laptop") is None
 
 
 # --- the picture

@@ -7,14 +7,17 @@ from typing import Any
 from app.domain.cluster.node import Node
 from app.domain.envelope import Event
 from app.kube.fake import FakeCluster
+from app.kube.jobs.announce import Announce
 from app.kube.jobs.bench import Bench, Work
 from app.kube.jobs.clean_up import CleanUp
 from app.kube.jobs.cluster import TendCluster
 from app.kube.jobs.join import Join, LearnTemplates, RepairProviderIds
+from app.kube.port import Subject
 from app.kube.troubles import Troubles
 from tests.reconcile.house import House
 
 FIVE_MINUTES = timedelta(minutes=5)
+US = Subject(kind="StatefulSet", name="verda-cloud-provider", namespace="kube-system", api_version="apps/v1")
 
 
 class Yard:
@@ -32,6 +35,8 @@ class Yard:
     def begin(self) -> None:
         """A new process: what the job remembers is fresh."""
         self.bench = Bench(ledger=self.house.ledger, cluster=self.cluster, clock=self.house.clock, ids=self.house.ids)
+        self.announce = Announce(bench=self.bench, us=US)
+        self.house.ledger.subscribe(self.announce.on_recorded)
         self.job = TendCluster(bench=self.bench, works=self._works(), troubles=self.troubles)
 
     def _works(self) -> Sequence[Work]:
@@ -40,6 +45,7 @@ class Yard:
             *((RepairProviderIds(bench=self.bench),) if self.repairs else ()),
             LearnTemplates(bench=self.bench),
             CleanUp(bench=self.bench, grace=FIVE_MINUTES, most=self.most, dry_run=self.dry_run),
+            self.announce,
         )
 
     def restart(self) -> None:

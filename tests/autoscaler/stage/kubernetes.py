@@ -6,7 +6,7 @@ from decimal import Decimal
 from app.domain.cluster.node import Node, NodeTaint
 from app.domain.quantity import format_quantity
 from app.errors import ClusterConflict, ClusterError
-from app.kube.port import NodeChanges
+from app.kube.port import Announcement, NodeChanges
 from tests.autoscaler.ca import objects
 
 from .cluster import Cluster
@@ -22,6 +22,7 @@ class Kubernetes:
         self.trouble: ClusterError | None = None
         self.hides = False
         self.removed: list[str] = []
+        self.announced: list[Announcement] = []
         self._cluster = cluster
 
     def nodes(self) -> Sequence[Node]:
@@ -49,6 +50,11 @@ class Kubernetes:
         real.labels.update(changes.labels)
         for taint in changes.without_taints:
             real.taints.pop(taint.key, None)
+
+    def announce(self, announcement: Announcement) -> None:
+        """Nobody looks."""
+        self._may()
+        self.announced.append(announcement)
 
     def close(self) -> None:
         """Nothing to let go of."""

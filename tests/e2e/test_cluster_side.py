@@ -1,0 +1,95 @@
+"""The real process between a simulated cloud and a scripted API server: what bootstrap puts together works together."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.kube.apiserver import ApiServer, node_json
+
+from .harness import GROUP, Provider, alive, control, simulator, until
+
+
+@pytest.fixture
+def api() -> Iterator[ApiServer]:
+    """A scripted API server that answers."""
+    server = ApiServer()
+    server.start()
+    yield server
+    server.stop()
+
+
+def settings(directory: Path, api: ApiServer) -> dict[str, object]:
+    """The section `kubernetes` with a kubeconfig that leads to it."""
+    path = directory / "kubeconfig"
+    kubeconfig = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "scripted", "user": "provider"}}],
+        "clusters": [{"name": "scripted", "cluster": {"server": api.url, "insecure-skip-tls-verify": True}}],
+        "users": [{"name": "provider", "user": {"token": "s3cr3t-t0k3n"}}],
+    }
+    path.write_text(yaml.safe_dump(kubeconfig))
+    return {"enabled": True, "kubeconfig": str(path)}
+
+
+def told(provider: Provider, kind: str) -> list[str]:
+    """The sentences of the log about events of this type."""
+    with sqlite3.connect(f"file:{provider.database}?mode=ro", uri=True) as connection:
+        rows = connection.execute("SELECT what FROM v_events WHERE type = ? ORDER BY position", (kind,)).fetchall()
+    return [row[0] for row in rows]
+
+
+def test_a_machine_joins_and_its_node_goes_when_the_machine_is_gone(tmp_path: Path, api: ApiServer) -> None:
+    """No provider id, repaired; ready, counted; taken away by the cloud and silent: removed, with everything logged."""
+    with (
+        simulator() as sim,
+        Provider(tmp_path, sim, {"gpu-workers": GROUP}, kubernetes=settings(tmp_path, api)) as provider,
+    ):
+        provider.client.increase_size("gpu-workers", 1)
+        until(lambda: provider.states("gpu-workers") == [1], what="one running")
+        (name,) = alive(sim)
+        node = node_json(name)
+        node["metadata"]["creationTimestamp"] = "2126-01-01T00:00:00Z"  # after the machine ran, whatever today is
+        api.put(node)
+        until(lambda: told(provider, "instance.node-joined"), what="the node is seen ready")
+        assert api.object(name)[1]["spec"]["providerID"] == f"verda://{name}"
+        assert "verda_ca_node_joining_seconds_count" in provider.get("/metrics")[1]
+
+        control(sim, "POST", "/faults", {"preset": "vanish"})
+        until(lambda: provider.states("gpu-workers") == [], what="the machine is believed lost")
+        assert api.names() == [name]
+        silent = json.loads(json.dumps(api.object(name)[1]))
+        silent["status"]["conditions"] = node_json(name, ready="Unknown")["status"]["conditions"]
+        api.put(silent)
+        until(lambda: api.names() == [], what="the node is removed")
+        until(lambda: told(provider, "cluster.node-removed") == [f"node {name} is removed: its machine was vanished"])
+        assert provider.stop()[0] == 0
+        assert "s3cr3t" not in provider.log.read_text()
+
+
+def test_without_rights_scaling_goes_on_and_one_remark_says_why(tmp_path: Path, api: ApiServer) -> None:
+    """Ready all the same: a provider that is not ready would be cut off from the autoscaler."""
+    words = 'nodes is forbidden: User "system:serviceaccount:kube-system:verda" cannot list resource "nodes"'
+    api.refusals["list"] = (403, words)
+    with (
+        simulator() as sim,
+        Provider(tmp_path, sim, {"gpu-workers": GROUP}, kubernetes=settings(tmp_path, api)) as provider,
+    ):
+        provider.client.increase_size("gpu-workers", 1)
+        until(lambda: provider.states("gpu-workers") == [1], what="one running")
+
+        def remarks() -> list[str]:
+            body = json.loads(provider.get("/readyz")[1])
+            return [remark["message"] for remark in body["remarks"] if remark["code"] == "cluster-forbidden"]
+
+        until(remarks, what="the remark")
+        ((message,), status) = remarks(), provider.get("/readyz")[0]
+        assert status == 200
+        assert message.endswith(f"{words}; scaling goes on without it")
+        lines = [json.loads(line) for line in provider.log.read_text().splitlines() if line.startswith("{")]
+        assert len([line for line in lines if line["event"].startswith("cluster side")]) == 1
