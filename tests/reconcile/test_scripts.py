@@ -266,6 +266,7 @@ def test_a_script_the_api_refuses_is_one_clear_failure(office: Office) -> None:
     assert len(house.world.uploads) == 1
     assert SECRET not in str([house.instance(name).error_message for name in names])
     office.desk.replace_sources(office.desk.sources)
+    house.configure(spec(startup_script="text", contracts=(Contract.SPOT,), max_size=19))
     (again,) = house.grow()
     house.provision_until_quiet()
     assert house.state(again) == "provisioning"
@@ -329,3 +330,29 @@ def test_sharing_goes_on_after_a_restart(make_house: MakeHouse) -> None:
     house.grow()
     house.provision_until_quiet()
     assert len(house.world.uploads) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (Rejected("Invalid token", code="unauthorized_request", status=401), FailureCode.FORBIDDEN),
+        (Rejected("Insufficient funds", code="insufficient_funds", status=402), FailureCode.INSUFFICIENT_FUNDS),
+        (Rejected("Insufficient scope", code="insufficient_scope", status=403), FailureCode.FORBIDDEN),
+    ],
+)
+def test_what_is_wrong_with_the_account_is_not_blamed_on_the_script(
+    office: Office, error: Rejected, code: FailureCode
+) -> None:
+    """Told as it would be for the order; no script is deleted for it, and nothing is remembered against the group."""
+    house = office.house
+    fill(house, 1, 0)
+
+    def refused(_store: Callable[[], str]) -> str:
+        raise error
+
+    house.world.on_upload.append(refused)
+    (name,) = house.grow()
+    house.provision_until_quiet()
+    assert house.instance(name).error_code == code
+    assert list(house.world.texts) == ["left-0"]
+    assert office.desk._refused == {}

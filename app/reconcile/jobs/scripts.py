@@ -26,6 +26,9 @@ from app.startup.variables import Birth
 _ECHO = 8
 """Characters in a row that the API's words and a script may share by chance."""
 
+_OF_THE_ACCOUNT = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED})
+"""Refusals that say nothing about the script: told as they would be for the order."""
+
 _log = get_logger(job="scripts")
 
 ShelfObserver = Callable[[int, int], None]
@@ -234,6 +237,8 @@ class ScriptDesk:
         try:
             return self.bench.cloud.create_script(name, script.text)
         except Rejected as error:
+            if error.status in _OF_THE_ACCOUNT or "scope" in error.code:
+                raise
             if error.status != HTTPStatus.FORBIDDEN:
                 raise self._remembered(_refusal(error, script, SCRIPT_REFUSED), attempt) from None
             if not self.keeper.make_room(cause):
