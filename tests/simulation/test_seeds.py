@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.timeout(600)
+
 _ROOT = Path(__file__).parents[2]
-_SEEDS_AT_ONCE = 8
+_SEEDS_AT_ONCE = 5
 _QUICKLY_NOTICED = (
     "order-without-intent",
     "take-5xx-for-refusals",
