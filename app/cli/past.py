@@ -89,7 +89,7 @@ def _instances(books: Books, at: datetime, *, ended: bool) -> Iterator[dict[str,
                 "contract": instance.contract and str(instance.contract),
                 "location": instance.location,
                 "created_at": instance.created_at and instance.created_at.isoformat(),
-                "cost": instance.cost or instance.cost_until(at),
+                "cost": instance.cost if instance.cost is not None else instance.cost_until(at),
                 "currency": instance.currency,
             }
 
