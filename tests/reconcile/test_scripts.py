@@ -248,6 +248,10 @@ def test_without_room_the_failure_says_so(office: Office) -> None:
     )
     assert (len(house.world.texts), house.world.orders) == (100, [])
     assert not house.books.cloud.scripts
+    del house.world.texts["theirs-0"]
+    (again,) = house.grow()
+    house.provision_until_quiet()
+    assert house.state(again) == "provisioning"
 
 
 def test_a_script_the_api_refuses_is_one_clear_failure(office: Office) -> None:
@@ -287,6 +291,10 @@ def test_a_value_that_is_gone_fails_the_order_and_not_the_job(office: Office) ->
         "mend the node group's startup script"
     )
     assert house.world.uploads == []
+    office.desk.replace_sources({"h100": ScriptSource(template=OWN, values={"join_token": lambda: SECRET})})
+    (again,) = house.grow()
+    house.provision_until_quiet()
+    assert house.state(again) == "provisioning"
 
 
 def test_scripts_of_other_installations_are_not_ours(office: Office) -> None:

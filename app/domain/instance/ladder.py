@@ -88,7 +88,7 @@ def _beyond_this_wish(
         return account_refused(instance, books, refused, now)
     if verdict.is_about_the_offering:
         return _rested(instance, books, refused, now)
-    if verdict.final and books.groups[instance.node_group].closed is None:
+    if verdict.final and not verdict.passes and books.groups[instance.node_group].closed is None:
         return (NodeGroupClosed(node_group=instance.node_group, code=refused.code, message=refused.message),)
     return ()
 

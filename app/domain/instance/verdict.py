@@ -16,7 +16,8 @@ MAX_MESSAGE = 400
 class Verdict:
     """`rung_closed`: this offering is used up for this wish. `final`: no other offering will fare better.
 
-    `is_about_the_account`: nor will another wish, of whatever group.
+    `is_about_the_account`: nor will another wish, of whatever group. `passes`: the next wish may fare better, though
+    nothing of the group's settings has changed.
     """
 
     error_class: ErrorClass
@@ -25,6 +26,7 @@ class Verdict:
     rung_closed: bool = False
     final: bool = False
     is_about_the_account: bool = False
+    passes: bool = False
 
     @property
     def is_about_the_offering(self) -> bool:
@@ -91,6 +93,7 @@ _INVALID = Verdict(
 
 SCRIPT_REFUSED = "startup_script_refused"
 SCRIPT_QUOTA = "startup_script_quota"
+SCRIPT_UNMADE = "startup_script_unmade"
 """Codes of ours for orders that were not sent because there is no startup script for the machine."""
 
 _SCRIPT = Verdict(
@@ -106,10 +109,19 @@ _SCRIPTS = Verdict(
     remedy="delete startup scripts in Verda's console or ask Verda for a higher quota",
     rung_closed=True,
     final=True,
+    passes=True,
+)
+_UNMADE = Verdict(
+    error_class=ErrorClass.OTHER,
+    code=FailureCode.SCRIPT_REFUSED,
+    remedy="mend the node group's startup script",
+    rung_closed=True,
+    final=True,
+    passes=True,
 )
 
 
-_OURS = {SCRIPT_REFUSED: _SCRIPT, SCRIPT_QUOTA: _SCRIPTS}
+_OURS = {SCRIPT_REFUSED: _SCRIPT, SCRIPT_QUOTA: _SCRIPTS, SCRIPT_UNMADE: _UNMADE}
 
 
 def judge(command: RecordCreateRefused) -> Verdict:

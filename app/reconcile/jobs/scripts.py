@@ -12,7 +12,7 @@ from typing import ClassVar
 from app.cloud.port import StoredScript
 from app.domain.envelope import Cause
 from app.domain.instance.events import CreateAttempted, ScriptAssigned
-from app.domain.instance.verdict import SCRIPT_QUOTA, SCRIPT_REFUSED
+from app.domain.instance.verdict import SCRIPT_QUOTA, SCRIPT_REFUSED, SCRIPT_UNMADE
 from app.domain.offering import InstanceType
 from app.domain.script_decide import AttemptScriptDelete, PrepareScript, RecordScriptDeleted, RecordScriptUploaded
 from app.domain.scripts import ScriptEnd, ScriptUploadAttempted, StartupScript, is_script_name
@@ -160,7 +160,7 @@ class ScriptDesk:
         """The script to store; the real one is made in any case, so that a mistake in it is known before the order."""
         source = self.sources.get(attempt.node_group)
         if source is None:
-            raise Rejected("the configuration has no startup script for it", code=SCRIPT_REFUSED)
+            raise Rejected("the configuration has no startup script for it", code=SCRIPT_UNMADE)
         try:
             birth = self._birth(attempt)
             script = source.script(birth)
@@ -172,7 +172,7 @@ class ScriptDesk:
             return stub.script(birth, more), hashlib.sha256(token.encode()).hexdigest()
         except ScriptError as error:
             words = error.message
-        raise Rejected(f"the startup script {words}", code=SCRIPT_REFUSED)
+        raise Rejected(f"the startup script {words}", code=SCRIPT_UNMADE)
 
     def _birth(self, attempt: CreateAttempted) -> Birth:
         books = self.bench.books
