@@ -62,7 +62,7 @@ def _print_overview(overview: dict[str, Any]) -> None:
 
 def _group_table() -> Table:
     return Table("node_group", "instance_type", "target_size", "creating", "running", "failed", "deleting").also(
-        "stopped", "min_size", "max_size", "cost_per_hour"
+        "stopped", "min_size", "max_size", "cost_per_hour", "paused"
     )
 
 

@@ -16,7 +16,7 @@ from app.clock import SeededIds
 from app.domain.machine import Machine
 from app.errors import InvalidRequest, NotFound, RuleViolation, Unreachable
 from app.ledger.ledger import Ledger
-from tests.cli.prompt import run, typed
+from tests.cli.prompt import answer, run, typed
 from tests.store.harness import CA, H100, one_more, opened, rows, start
 
 ME = f"{pwd.getpwuid(os.getuid()).pw_name} (uid {os.getuid()})"
@@ -43,6 +43,8 @@ def test_an_operators_command_is_recorded_with_who_and_why(tmp_path: Path) -> No
         assert told.endswith(f"gpu paused by {ME}: new GPU driver\n")
         with pytest.raises(RuleViolation, match=r"is paused since .* by .*: new GPU driver"):
             ledger.execute(one_more("gpu-aaaaaaaa"), CA)
+        (shown,) = answer("groups", "--database", database)
+        assert shown["paused"] == "new GPU driver"
         again = typed("pause", "gpu", "--reason", "me too", "--database", database)
         assert again.endswith("nothing to do: gpu is so already\n")
         typed("resume", "gpu", "--reason", "done", "--database", database)
