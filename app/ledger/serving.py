@@ -8,6 +8,7 @@ from decimal import Decimal
 from app.domain.books import Books
 from app.domain.cloud import Orphan
 from app.domain.instance.events import FailureCode
+from app.domain.instance.lifecycle import InstanceState, is_unheard_of
 from app.domain.nodegroup.joining import words
 from app.ledger.ledger import Ledger
 
@@ -93,4 +94,19 @@ def remarks(books: Books) -> tuple[Reason, ...]:
         if group.joining.is_open:
             message = f"node group {group.name}: {words(group)}; of the last one: {group.joining.message}"
             reasons.append(Reason(code=FailureCode.NEVER_JOINED, message=message))
+    reasons.extend(_odd_machines(books))
     return tuple(reasons)
+
+
+def _odd_machines(books: Books) -> Iterator[Reason]:
+    """Machines that cost money and of which nobody knows, or everybody knows, that they do no work."""
+    for instance in books.listed_instances():
+        if is_unheard_of(instance.machine_status):
+            message = (
+                f"{instance.name} has the status {instance.machine_status!r} since {instance.status_since}, which this "
+                "version does not know: it is taken to exist and to cost money, look at Verda's console"
+            )
+            yield Reason(code="unknown-status", message=message)
+        elif instance.state is InstanceState.STOPPED:
+            message = f"{instance.name} was switched off at {instance.stopped_at} and may cost money all the same"
+            yield Reason(code="machine-stopped", message=message)

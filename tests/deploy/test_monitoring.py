@@ -44,7 +44,10 @@ CLOSED = {
 }
 """Label → the values it can have."""
 
-REMARKS = frozenset(FailureCode) | {"cloud-unreachable", "paused", "unknown-instance-type", "withdrawn-instance-type"}
+REMARKS = frozenset(FailureCode) | {
+    *("cloud-unreachable", "machine-stopped", "paused", "unknown-instance-type", "unknown-status"),
+    "withdrawn-instance-type",
+}
 """Codes of `verda_ca_remarks`."""
 
 
@@ -126,7 +129,7 @@ def test_unanswerable_queries_are_noticed(expression: str, complaint: str) -> No
 
 def test_every_alert_is_fit_for_a_pager() -> None:
     """A severity, a sentence each for what and so what, and labels in the text that the result has."""
-    assert len({rule["alert"] for rule in RULES}) == len(RULES) == 27
+    assert len({rule["alert"] for rule in RULES}) == len(RULES) == 28
     for rule in RULES:
         assert rule["labels"].keys() == {"severity"}
         assert rule["labels"]["severity"] in {"critical", "warning", "info"}

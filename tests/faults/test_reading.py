@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from app.ledger.serving import remarks
+
 from .rig import Rig
 
 LIST = {"method": "GET", "path": "/v1/instances"}
@@ -111,9 +113,13 @@ def test_an_unknown_status_is_one_event_and_no_verdict(house: Rig) -> None:
     house.ticks(5)
     assert (house.state(name), house.instance(name).machine_status) == ("running", "migrating")
     assert house.told(name)[before:] == ["state-observed"]
+    assert [(one.code, one.message.partition(" since ")[0]) for one in remarks(house.books)] == [
+        ("unknown-status", f"{name} has the status 'migrating'")
+    ]
     house.control("DELETE", "/faults")
     house.ticks(2)
     assert house.instance(name).machine_status == "running"
+    assert remarks(house.books) == ()
 
 
 @pytest.mark.parametrize("preset", ["spot_price_null", "type_missing_field"])

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.domain.offering import Contract
+from app.ledger.serving import remarks
 
 from .rig import Rig, rig, simulator, spec
 
@@ -46,6 +47,9 @@ def test_a_machine_that_is_switched_off_is_stopped_and_still_a_member(house: Rig
     house.ticks(3)
     assert (house.state(first), house.state(second), house.target()) == ("stopped", "running", 2)
     assert house.truth()["deletes_requested"] == 0
+    (remark,) = remarks(house.books)
+    assert remark.code == "machine-stopped"
+    assert remark.message.startswith(f"{first} was switched off at 2026-01-05 00:0")
 
 
 def test_a_machine_that_a_person_deleted_is_lost(house: Rig) -> None:

@@ -65,6 +65,11 @@ _PHASES = {
 }
 
 
+def is_unheard_of(status: str | None) -> bool:
+    """A word that nobody has told us about: what it means for the machine has to be found out by a person."""
+    return status is not None and status not in _PHASES and status != "deleting"
+
+
 def phase_of(status: str) -> Phase:
     """The meaning of a status word; UNCHANGED for words nobody has told us about."""
     return _PHASES.get(status, Phase.UNCHANGED)

@@ -9,9 +9,10 @@ from typing import ClassVar
 
 from app.domain import observation, strangers
 from app.domain.cloud import RecordSurplus, RecordUnreachable, SettleOrphan
-from app.domain.envelope import Cause
+from app.domain.envelope import Cause, Event, Recorded
 from app.domain.instance.commands import ConfirmEnded, RuleOutCreate
-from app.domain.instance.lifecycle import InstanceState, Phase, phase_of
+from app.domain.instance.events import InstanceStateObserved
+from app.domain.instance.lifecycle import InstanceState, Phase, is_unheard_of, phase_of
 from app.domain.instance.state import Instance
 from app.domain.machine import Machine
 from app.domain.ownership import OrphanPolicy
@@ -86,7 +87,7 @@ class Observe:
             orphans=self.orphans,
             began_at=None if self.bench.first_look.is_done else self.bench.first_look.began_at,
         )
-        self.bench.record(listing, cause)
+        self._alarm(self.bench.record(listing, cause))
         if not self.bench.first_look.is_done:
             self.bench.first_look.done()
             self.wake()
@@ -94,6 +95,15 @@ class Observe:
         self._look_for_absent(machines, taken_at, cause)
         self._look_for_surplus(machines, cause)
         self._look_for_orphans(machines, taken_at, cause)
+
+    def _alarm(self, recorded: Sequence[Recorded[Event]]) -> None:
+        """Say once what a person should look at; remarks and their metric say it for as long as it is so."""
+        for event in (item.event for item in recorded if isinstance(item.event, InstanceStateObserved)):
+            words = {INSTANCE: event.instance, "status": event.status}
+            if is_unheard_of(event.status):
+                _log.error("machine with a status that nobody has told us about", **words)
+            elif event.state is InstanceState.STOPPED:
+                _log.warning("machine was switched off and may cost money all the same", **words)
 
     def _judge(self, machines: Collection[Machine]) -> None:
         """Say what is odd about a listing. Nothing depends on it: no listing is believed without a second witness."""
