@@ -32,8 +32,9 @@ def script_server(
     listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Address to serve on.")] = "127.0.0.1:8088",
     token_file: Annotated[Path | None, typer.Option(help="A file with the token that everybody has to show.")] = None,
 ) -> None:
-    """Serve the configuration's startup scripts at /script?node_group=…&hostname=… until told to stop.
+    """Serve startup scripts to whoever asks by group and host name.
 
+    They are the configuration's, at /script?node_group=…&hostname=…, until it is told to stop.
     `serve` can do it as well, with a token for each machine that works once; prefer that.
     """
     loaded = load_given(config, nodes or (), environ=os.environ)
