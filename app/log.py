@@ -1,5 +1,6 @@
 """Logging: structlog set up once, for a terminal or for a pod, and the keys that log lines share."""
 
+import contextlib
 import json
 import logging
 import sys
@@ -25,6 +26,16 @@ ERROR = "error"
 _NOISY = ("apscheduler", "alembic", "urllib3", "uvicorn", "asyncio")
 _SHORTEST_SECRET = 6  # to replace shorter ones would garble lines more than it protects
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
+
+
+class _UnbreakableLogger(structlog.WriteLogger):
+    """A line that cannot be written is lost, and nothing else: a full disk must not break what logs about it."""
+
+    def msg(self, message: str) -> None:
+        with contextlib.suppress(OSError):
+            super().msg(message)
+
+    log = debug = info = warn = warning = error = critical = fatal = failure = exception = msg
 
 
 def _put_level_first(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
@@ -55,7 +66,7 @@ def set_up_logging(
     renderer.append(_hiding(secrets))
     structlog.configure(
         processors=[*shared, *renderer],
-        logger_factory=structlog.WriteLoggerFactory(file=stream),
+        logger_factory=lambda *_: _UnbreakableLogger(stream),
         cache_logger_on_first_use=False,
     )
     handler = logging.StreamHandler(stream)

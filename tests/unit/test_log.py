@@ -1,3 +1,4 @@
+import errno
 import io
 import json
 import logging
@@ -132,3 +133,26 @@ def test_a_traceback_shows_no_local_variables() -> None:
         log.exception("broke off")
     assert "ValueError: 12" in stream.getvalue()
     assert token not in stream.getvalue()
+
+
+class FullDisk(io.StringIO):
+    """Takes nothing while it is full."""
+
+    is_full = True
+
+    def write(self, text: str, /) -> int:
+        """As a file on a full disk does it."""
+        if self.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(text)
+
+
+def test_a_line_that_cannot_be_written_breaks_nothing() -> None:
+    """The log may lie on the very disk that is full; answers and jobs go on, and later lines are there again."""
+    stream = FullDisk()
+    set_up_logging("info", "json", stream)
+    get_logger().error("lost")
+    stream.is_full = False
+    get_logger().error("written")
+    assert "written" in stream.getvalue()
+    assert "lost" not in stream.getvalue()
