@@ -25,8 +25,8 @@ def add(draft: Draft, environment: Environment) -> None:
         part = _VARIABLE.fullmatch(name)
         if part is not None and value:
             found.setdefault(int(part[1]), {})[part[2].lower()] = value
-    groups = draft.section(shape.GROUPS)
-    if not found or groups is None or GROUP in groups:
+    groups = draft.section(shape.GROUPS) if found else None
+    if groups is None or GROUP in groups:
         return
     machines: list[Value] = []
     for index, number in enumerate(sorted(found)):
