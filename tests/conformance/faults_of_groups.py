@@ -10,7 +10,7 @@ from app.domain.books import Books, Members
 from app.domain.instance.lifecycle import InstanceState
 from app.errors import NotFound
 from app.reconcile.jobs.observe import Observe
-from app.rpc import answers, cloudprovider, mapping
+from app.rpc import answers, mapping
 from app.rpc.cloudprovider import CloudProvider
 from app.rpc.gen import externalgrpc_pb2 as pb
 
@@ -78,15 +78,10 @@ def _deleted_nodes_stay(old: Handler) -> Handler:
 
 
 def _names_ignored() -> None:
-    def make(old: Callable[[str, str], Any]) -> Callable[[str, str], Any]:
-        return lambda provider_id, name: old(provider_id, name) if provider_id else None
-
-    change(cloudprovider, "node_key", make)()
-
     def by_id_only(old: Callable[[Books, str, str], Any]) -> Callable[[Books, str, str], Any]:
         return lambda books, provider_id, name: old(books, provider_id, name) if provider_id else None
 
-    change(Books, "find", by_id_only)()
+    change(Books, "node_key", by_id_only)()
 
 
 def _counting(count: Callable[[Members], int]) -> Callable[[], None]:

@@ -82,3 +82,13 @@ def test_a_crowd_leaves_everything_consistent(
         report = crowd(clients, stage, clients=10, seconds=2.0)
     assert not report.broken
     assert len(report.slowest_s) == 15
+
+
+def test_the_page_of_faults_has_every_fault_and_none_that_was_missed() -> None:
+    """Its results come from `make mutants`, its faults are those of today."""
+    text = (ROOT / "docs" / "conformance-mutants.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:3] == "| `"]
+    assert {row[0].strip("`"): (row[1], row[2]) for row in rows} == {
+        name: (fault.words, ", ".join(fault.statements)) for name, fault in all_faults().items()
+    }
+    assert "missed" not in text.partition("was noticed by |")[2]
