@@ -154,8 +154,9 @@ class Scheduler:
         self._run_at(name, self._clock.now())
 
     def on_recorded(self, recorded: Sequence[Recorded[Event]]) -> None:
-        """Wake the jobs that these facts give something to do."""
-        for name in {_WAKES[type(item.event)] for item in recorded if type(item.event) in _WAKES}:
+        """Wake the jobs that these facts give something to do, as far as they are scheduled here."""
+        wanted = {_WAKES[type(item.event)] for item in recorded if type(item.event) in _WAKES}
+        for name in wanted & self.runners.keys():
             self.wake(name)
 
     def is_alive(self) -> bool:

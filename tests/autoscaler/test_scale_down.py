@@ -1,5 +1,7 @@
 """Scaling down: nodes that are not needed, minimum sizes, many at once, deletions that are interrupted."""
 
+from datetime import timedelta
+
 import pytest
 
 from .ca.flags import Flags
@@ -95,7 +97,8 @@ def test_the_minimum_is_kept_and_failures_go_at_any_size(make_stage: MakeStage, 
     minimum.
     """
     flags = Flags(enforce_node_group_min_size=True, frequent_loops=False)
-    stage = make_stage(base(), flags=flags, before=lambda cloud: cloud.trouble("no_capacity_503"))
+    asked_each_time = base(ladder_cooldown=timedelta(0))
+    stage = make_stage(asked_each_time, flags=flags, before=lambda cloud: cloud.trouble("no_capacity_503"))
     stage.until(5)
     assert stage.sight("base").books == "1 provisioning, 1 failed"
     stage.until(25)
