@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,8 @@ def test_without_rights_scaling_goes_on_and_one_remark_says_why(tmp_path: Path, 
         assert status == 200
         assert message.endswith(f"{words}; scaling goes on without it")
         lines = [json.loads(line) for line in provider.log.read_text().splitlines() if line.startswith("{")]
-        hindered = [line["work"] for line in lines if line["event"].startswith("cluster side")]
-        assert hindered
-        assert len(hindered) == len(set(hindered))  # each piece of work says so once, however often it is tried
+        told_of = [(line["work"], line["code"]) for line in lines if line["event"].startswith("cluster side hindered")]
+        assert ("list nodes", "cluster-forbidden") in told_of
+        for work in {work for work, _ in told_of}:
+            kinds = [kind for told_work, kind in told_of if told_work == work]
+            assert all(one != other for one, other in pairwise(kinds))  # said once, however often it is tried
