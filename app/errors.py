@@ -11,7 +11,8 @@ ProviderError
 ├── Unreachable             a process that was to answer does not
 ├── ConfigurationError      every problem of a configuration, all at once
 ├── StoreError
-│   ├── StoreUnavailable    disk full, I/O error, locked: nothing was written
+│   ├── StoreUnavailable    disk full, I/O error: nothing was written
+│   │   └── StoreBusy       somebody else's transaction is in the way
 │   ├── StoreHeld           another process holds the database
 │   └── StoreCorrupt        the file is not what we wrote
 ├── ClusterError            the Kubernetes API did not do what was asked; scaling never depends on it
@@ -102,6 +103,10 @@ class StoreError(ProviderError):
 
 class StoreUnavailable(StoreError):
     """Disk full, I/O error, locked out: nothing was written. It may recover by itself."""
+
+
+class StoreBusy(StoreUnavailable):
+    """Somebody else's transaction holds the write lock; it was waited for as long as callers can wait."""
 
 
 class StoreHeld(StoreError):

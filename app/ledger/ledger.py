@@ -28,7 +28,7 @@ from app.domain.envelope import (
     Recorded,
 )
 from app.domain.instance.state import Instance
-from app.errors import DeadlinePassed, StoreCorrupt, StoreError, StoreHeld, StoreUnavailable
+from app.errors import DeadlinePassed, StoreBusy, StoreCorrupt, StoreError, StoreHeld, StoreUnavailable
 from app.ledger.backups import BackupPlan
 from app.ledger.event_store import Batch, EventStore
 from app.ledger.line import Entry, Line
@@ -147,6 +147,8 @@ class Ledger:
         recorded = tuple(item for plan in plans for item in plan.recorded)
         try:
             self._record(recorded, books)
+        except StoreBusy:
+            raise  # load-bearing: each on its own would wait as long again, and the last one for all of them
         except StoreUnavailable:
             if len(entries) > 1 and not self._doubt:
                 for entry in entries:

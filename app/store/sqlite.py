@@ -13,13 +13,16 @@ from sqlalchemy import Connection, Engine, Table, create_engine, event, exc, tex
 from sqlalchemy.dialects.sqlite import Insert, dialect, insert
 from sqlalchemy.pool import NullPool, StaticPool
 
-from app.errors import StoreCorrupt, StoreUnavailable
+from app.errors import StoreBusy, StoreCorrupt, StoreUnavailable
 
 FIXED_SQLITE = (3, 51, 3)
 """From here on SQLite no longer loses a commit when a checkpoint on another connection races it."""
 
 BUSY_TIMEOUT_S = 5.0
-"""How long to wait for another connection's write lock. Only people with `sqlite3` ever hold one."""
+"""How long to wait at start for another connection's write lock. Only people with `sqlite3` ever hold one."""
+
+PATIENCE_S = 0.1
+"""How long to wait for it once callers wait for us: a caller that is told at once can do something better."""
 
 _READING = "reading"
 # `trusted_schema` stays on: without it SQLite 3.40 refuses json_valid() in our own constraints as unsafe.
@@ -78,6 +81,12 @@ def writer_engine(path: Path, module: ModuleType | None = None, busy_timeout_s: 
         connection.exec_driver_sql("BEGIN" if only_reads else "BEGIN IMMEDIATE")
 
     return engine
+
+
+def set_patience(engine: Engine, seconds: float) -> None:
+    """How long the writer's connection waits for somebody else's lock from now on."""
+    with contextlib.closing(engine.raw_connection()) as connection:
+        connection.cursor().execute(f"PRAGMA busy_timeout={int(seconds * 1000)}").fetchall()
 
 
 def looking(engine: Engine) -> Engine:
@@ -159,6 +168,7 @@ def checkpoint(engine: Engine, mode: str) -> tuple[int, int]:
 
 _DRIVER_ERRORS: tuple[type[Exception], ...] = (exc.DBAPIError, sqlite3.Error, driver().Error)
 _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+_LOCKED = ("SQLITE_BUSY", "SQLITE_LOCKED")
 _TROUBLES = {
     "SQLITE_FULL": "the disk is full",
     "SQLITE_BUSY": "another process holds its write lock",
@@ -185,4 +195,5 @@ def _translated(error: BaseException) -> StoreCorrupt | StoreUnavailable:
     if name.startswith(_DAMAGED) or "decode to UTF-8" in str(error):
         return StoreCorrupt(f"the database is damaged: {error}", reason=name)
     words = next((words for prefix, words in _TROUBLES.items() if name.startswith(prefix)), None)
-    return StoreUnavailable(f"the database cannot be used: {words or name} ({error})", reason=name)
+    kind = StoreBusy if name.startswith(_LOCKED) else StoreUnavailable
+    return kind(f"the database cannot be used: {words or name} ({error})", reason=name)

@@ -36,8 +36,9 @@ class Store:
     """One SQLite database with one writing connection. Not thread-safe by itself: the ledger holds the lock.
 
     `module` is the DB-API driver, by default the best there is; `busy_timeout_s` how long to wait for somebody else's
-    write lock; `trusted_networks` the types of network file systems that the operator answers for; `before_migration`
-    is called before a database of an older version is changed, and what it raises leaves the database as it is.
+    write lock at start, and `patience_s` afterwards, when callers wait; `trusted_networks` the types of network file
+    systems that the operator answers for; `before_migration` is called before a database of an older version is
+    changed, and what it raises leaves the database as it is.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Store:
         *,
         module: ModuleType | None = None,
         busy_timeout_s: float = sqlite.BUSY_TIMEOUT_S,
+        patience_s: float = sqlite.PATIENCE_S,
         trusted_networks: frozenset[str] = frozenset(),
         before_migration: Callable[[], None] = lambda: None,
     ) -> None:
@@ -60,7 +62,8 @@ class Store:
         self._file: tuple[int, int] | None = None
         self._module = module
         self._busy_timeout_s = busy_timeout_s
-        self._readers = sqlite.reader_engine(path, module, busy_timeout_s)
+        self._patience_s = patience_s
+        self._readers = sqlite.reader_engine(path, module, patience_s)
 
     def open(self, holder: str, ended_since: datetime) -> Books:
         """Take the writer lock, migrate, and load the books with the instances that ended after `ended_since`.
@@ -104,6 +107,7 @@ class Store:
         if is_new:
             sqlite.checkpoint(self._engine, "TRUNCATE")  # from here on the file itself has the tables
             self._lock.note(Ending.RUNNING)
+        sqlite.set_patience(self._engine, self._patience_s)
         self._file = self._identity()
         self._remember_how_far(is_new=is_new)
         return books
@@ -189,6 +193,7 @@ class Store:
 
         Raises:
             StoreUnavailable: nothing was written, or it is not known whether it was; `events_after` tells.
+            StoreBusy: somebody else's transaction holds the write lock; nothing was written.
             StoreHeld: another process may write; nothing was written.
         """
         if not recorded:

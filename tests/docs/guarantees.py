@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from app.reconcile.jobs.observe import LIST_LAG
 from app.reconcile.jobs.upkeep import FAILED_EXPIRY
+from app.store.sqlite import PATIENCE_S
 from tests.simulation.invariants import bounded
 from tests.simulation.invariants.bounded import ALONE, FAIR, WASTE, WASTE_EACH, Condition
 from tests.simulation.setting import CPU, GPU
@@ -19,6 +20,7 @@ from tests.simulation.setting import CPU, GPU
 ROOT: Final = Path(__file__).resolve().parents[2]
 _SIMULATION: Final = "tests/simulation"
 TORTURE: Final = "tests/torture/test_torture.py::test_ten_kills_lose_nothing_and_double_nothing"
+_ANSWERS: Final = "tests/faults/test_answers.py"
 _AT_ONCE: Final = "at once"
 _ALWAYS: Final = "always"
 _IN_THE_END: Final = "when nothing moves"
@@ -238,6 +240,15 @@ PROMISES: Final[Mapping[str, Sequence[Promise]]] = {
             [
                 "tests/store/test_disk_trouble.py::test_a_command_that_cannot_be_written_changes_nothing",
                 "tests/store/test_disk_trouble.py::test_answers_from_the_books_go_on_in_trouble",
+            ],
+        ),
+        Promise(
+            "Whoever asks for a change meanwhile is told so, UNAVAILABLE with the reason; for a lock that another "
+            "process holds he waits his turn and once more",
+            f"{round(2 * PATIENCE_S * 1000)} ms",
+            [
+                f"{_ANSWERS}::test_writes_are_refused_at_once_while_the_disk_fails_and_reads_go_on",
+                f"{_ANSWERS}::test_writes_are_refused_at_once_while_somebody_holds_the_lock_and_reads_go_on",
             ],
         ),
         Promise(

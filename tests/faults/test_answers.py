@@ -1,8 +1,11 @@
 """What the autoscaler is answered while something is wrong: the same as ever, at once; and whatever it is asked."""
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from app.ledger.ledger import Ledger, open_ledger
 from app.rpc.client import CallFailed, Client
 from app.rpc.gen import externalgrpc_pb2 as pb
 from app.rpc.server import build_server
+from app.store.sqlite import BUSY_TIMEOUT_S
 from tests.store.harness import CA, no_byte_written, one_more, start
 
 from .rig import Rig
@@ -27,6 +31,14 @@ REQUESTS = {
     method.name: pb.DESCRIPTOR.message_types_by_name[method.input_type.name]
     for method in pb.DESCRIPTOR.services_by_name["CloudProvider"].methods
 }
+LONG_LOCK = """
+import sqlite3, sys
+person = sqlite3.connect(sys.argv[1], isolation_level=None)
+person.execute("BEGIN IMMEDIATE")
+print("locked", flush=True)
+sys.stdin.read()
+person.execute("ROLLBACK")
+"""
 LIMIT_S = 1.0
 """Ten times what is promised, because the machine that runs the tests may be busy."""
 
@@ -93,7 +105,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
     ledger.close()
 
 
-def test_writes_are_refused_at_once_with_the_reason_while_the_disk_fails_and_reads_go_on(ledger: Ledger) -> None:
+def test_writes_are_refused_at_once_while_the_disk_fails_and_reads_go_on(ledger: Ledger) -> None:
     """F56: nothing has changed, in memory or on disk, and afterwards it works again by itself."""
     with served(ledger) as address, Client(address) as client:
         client.target_size("gpu")
@@ -110,6 +122,33 @@ def test_writes_are_refused_at_once_with_the_reason_while_the_disk_fails_and_rea
             assert ledger.books is before
         client.increase_size("gpu", 1)
         assert client.target_size("gpu") == 2
+
+
+def test_writes_are_refused_at_once_while_somebody_holds_the_lock_and_reads_go_on(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    """Ten deletions at once, as the autoscaler sends them, do not wait for it one after the other."""
+    command = [sys.executable, "-c", LONG_LOCK, str(tmp_path / "provider.db")]
+    with (
+        served(ledger) as address,
+        Client(address) as client,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as person,
+        ThreadPoolExecutor(10) as autoscaler,
+    ):
+        assert person.stdin is not None
+        assert person.stdout is not None
+        assert person.stdout.readline() == b"locked\n"
+        began = time.monotonic()
+        futures = [autoscaler.submit(client.delete_nodes, "gpu", ["verda://gpu-aaaaaaaa"]) for _ in range(10)]
+        refusals = [str(future.exception()) for future in futures]
+        assert time.monotonic() - began < BUSY_TIMEOUT_S
+        reason = "the database cannot be used: another process holds its write lock (database is locked)"
+        assert set(refusals) == {f"NodeGroupDeleteNodes: UNAVAILABLE: {reason}"}
+        assert client.target_size("gpu") == 1
+        person.stdin.close()
+        person.wait()
+        client.delete_nodes("gpu", ["verda://gpu-aaaaaaaa"])
+        assert client.target_size("gpu") == 0
 
 
 @pytest.fixture(scope="module")

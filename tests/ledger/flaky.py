@@ -8,7 +8,7 @@ from datetime import datetime
 from app.domain.books import Books
 from app.domain.envelope import Event, Recorded
 from app.domain.instance.state import Instance
-from app.errors import StoreUnavailable
+from app.errors import StoreBusy, StoreUnavailable
 from app.store.log import Head
 from app.store.store import Store
 
@@ -18,13 +18,16 @@ class Flaky:
     """Passes everything on to a real store, unless told otherwise.
 
     `lost`: the next append is not written and fails. `unheard`: the next append is written and fails all the same, as
-    when the answer to a COMMIT is an error. `blind`: nothing can be read. `gate`: appends wait for it.
+    when the answer to a COMMIT is an error. `blind`: nothing can be read. `gate`: appends wait for it. `busy`: somebody
+    else holds the write lock, which is found out `found_busy` times.
     """
 
     store: Store
     lost: bool = False
     unheard: bool = False
     blind: bool = False
+    busy: bool = False
+    found_busy: int = 0
     gate: threading.Event = field(default_factory=threading.Event)
     appending: threading.Event = field(default_factory=threading.Event)
 
@@ -52,6 +55,9 @@ class Flaky:
 
     def append(self, recorded: Sequence[Recorded[Event]], books: Books) -> None:
         """Write, or not, and tell the truth, or not."""
+        if self.busy:
+            self.found_busy += 1
+            raise StoreBusy("another process holds its write lock")
         self.appending.set()
         self.gate.wait(20)
         if self.lost:

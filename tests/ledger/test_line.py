@@ -11,7 +11,7 @@ import pytest
 from app.clock import FakeClock
 from app.domain.decide import Command
 from app.domain.nodegroup.commands import DecreaseTargetSize, DeleteNodes
-from app.errors import DeadlinePassed, InvalidRequest, RuleViolation, StoreUnavailable
+from app.errors import DeadlinePassed, InvalidRequest, RuleViolation, StoreBusy, StoreUnavailable
 from app.ledger.ledger import Ledger
 from tests.store.harness import CA, one_more
 
@@ -109,6 +109,15 @@ def test_a_commit_that_fails_for_all_is_tried_for_each(crowd: Crowd, store: Flak
     assert [outcome(future) for future in futures] == ["done", "done", RuleViolation.__name__]
     assert crowd.ledger.books.target_size("gpu") == 3
     assert crowd.ledger.trouble is None
+
+
+def test_a_lock_is_waited_for_once_for_all(crowd: Crowd, store: Flaky) -> None:
+    """Ten deletions at once would otherwise wait ten times as long as one, one after the other."""
+    with crowd.waiting(one_more("gpu-aaaaaaaa"), one_more("gpu-bbbbbbbb")) as futures:
+        store.busy = True
+    assert [outcome(future) for future in futures] == [StoreBusy.__name__] * 2
+    assert store.found_busy == 1
+    assert crowd.ledger.books.target_size("gpu") == 1
 
 
 def test_a_commit_of_which_nobody_knows_fails_for_all(crowd: Crowd, store: Flaky) -> None:

@@ -14,7 +14,7 @@ from app.domain.nodegroup.commands import DecreaseTargetSize
 from app.errors import StoreUnavailable
 from app.ledger.ledger import Ledger
 from app.store.reading import reading
-from app.store.sqlite import driver
+from app.store.sqlite import BUSY_TIMEOUT_S, driver
 from app.store.store import Store
 from app.store.verify import verify
 
@@ -166,13 +166,26 @@ def test_answers_from_the_books_go_on_in_trouble(store: Store, ledger: Ledger, s
 
 def test_a_lock_is_waited_for_as_long_as_was_said(started: Path) -> None:
     """Somebody's short transaction is no trouble at all."""
-    with opened(started) as ledger:
-        command = [sys.executable, "-c", SHORT_LOCK, str(started)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as person:
-            assert person.stdout is not None
-            assert person.stdout.readline() == b"locked\n"
-            ledger.execute(one_more("gpu-aaaaaaaa"), CA)
-        assert ledger.books.position == 8
+    ledger = Ledger(Store(started, patience_s=60), FakeClock())
+    ledger.open("the test")
+    command = [sys.executable, "-c", SHORT_LOCK, str(started)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as person:
+        assert person.stdout is not None
+        assert person.stdout.readline() == b"locked\n"
+        ledger.execute(one_more("gpu-aaaaaaaa"), CA)
+    assert ledger.books.position == 8
+    ledger.close()
+
+
+def test_a_lock_is_waited_for_longer_at_start_than_when_callers_wait(started: Path) -> None:
+    """Five seconds and a tenth of one: a caller that is told at once can ask again, a start that fails is an outage."""
+    store = Store(started)
+    store.open("the test", LONG_AGO)
+    assert store._engine is not None
+    with closing(store._engine.raw_connection()) as connection:
+        assert connection.cursor().execute("PRAGMA busy_timeout").fetchone() == (100,)
+    store.close()
+    assert BUSY_TIMEOUT_S == 5
 
 
 def test_a_reader_with_an_open_transaction_blocks_nobody(started: Path) -> None:
