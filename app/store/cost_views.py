@@ -79,13 +79,19 @@ _DAILY = f"""
     FROM days GROUP BY day, node_group, contract, currency
 """
 
-# A ghost is a machine too many under a name of ours; it is taken to cost what its namesake did at that time.
+# A ghost is a machine too many under a name of ours, here from its discovery to the next word on it; it is taken to
+# cost what its namesake did at that time.
 _WASTE = f"""
     WITH turns AS (
       SELECT substr(stream, 10) AS instance, recorded_at AS since, json_extract(data, '$.state') AS state,
         lead(recorded_at) OVER (PARTITION BY stream ORDER BY version) AS until
       FROM events WHERE type IN
         ('instance.state-observed', 'instance.delete-requested', 'instance.gone', 'instance.lost', 'instance.adopted')
+    ),
+    ghosts AS (
+      SELECT json_extract(data, '$.instance') AS instance, recorded_at AS since, type,
+        lead(recorded_at) OVER (PARTITION BY json_extract(data, '$.instance_id') ORDER BY position) AS until
+      FROM events WHERE type IN ('cloud.duplicate-instance-detected', 'cloud.duplicate-instance-deleted')
     ),
     spans AS (
       SELECT CASE WHEN failed_at IS NULL THEN 'never-ran' ELSE 'failed-boot' END AS kind, billed.*
@@ -100,19 +106,16 @@ _WASTE = f"""
         currency
       FROM turns CROSS JOIN instances ON name = instance WHERE turns.state = 'stopped' AND running_at IS NOT NULL
       UNION ALL
-      SELECT 'ghost', name, node_group, contract, found.recorded_at, coalesce(gone.recorded_at, {_NOW}),
+      SELECT 'ghost', name, node_group, contract, since, coalesce(until, {_NOW}),
         NULL, coalesce((
           SELECT json_extract(told.data, '$.price_per_hour') FROM events AS told
-          WHERE told.stream = 'instance-' || name AND told.recorded_at <= found.recorded_at
+          WHERE told.stream = 'instance-' || name AND told.recorded_at <= since
             AND told.type IN ('instance.create-attempted', 'instance.state-observed')
             AND json_extract(told.data, '$.price_per_hour') IS NOT NULL
           ORDER BY told.version DESC LIMIT 1
         ), price_per_hour) AS price, currency
-      FROM events AS found
-        JOIN instances ON name = json_extract(found.data, '$.instance')
-        LEFT JOIN events AS gone ON gone.type = 'cloud.duplicate-instance-deleted'
-          AND json_extract(gone.data, '$.instance_id') = json_extract(found.data, '$.instance_id')
-      WHERE found.type = 'cloud.duplicate-instance-detected' AND price IS NOT NULL
+      FROM ghosts CROSS JOIN instances ON name = instance
+      WHERE type = 'cloud.duplicate-instance-detected' AND price IS NOT NULL
     )
     SELECT kind, instance, node_group, contract, since, until, round({_HOURS}, 4) AS hours,
       printf('%.6f', {_HOURS} * price_per_hour) AS cost, price_per_hour, currency

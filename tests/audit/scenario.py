@@ -9,7 +9,7 @@ hour. Spot costs 0.60 and from 12:00 on 0.90 an hour, on-demand 2.40. What it co
 | B, on demand after spot was out of stock at both places | 08:00 | 02:00 on the next day | 18 | 2.40 | 43.20 |
 | C, spot, its order's answer lost, found by name | 10:01 | 12:00 | 1 59/60 | 0.60 | 1.19 |
 | the same at the new price | 12:00 | 14:01 | 2 1/60 | 0.90 | 1.815 |
-| C's double, nobody's | 10:03 | 10:13 | 1/6 | 0.90, its namesake's now | 0.15 |
+| C's double, nobody's | 10:03 | 10:13 | 1/6 | 0.60, its namesake's then | 0.10, on top |
 | D, of `batch`, never booted | 11:05 | 11:15 | 1/6 | 2.40 | 0.40 |
 | E, refused everywhere | | | | | nothing |
 | F, wanted and released at once | | | | | nothing |
