@@ -46,7 +46,7 @@ from app.reconcile.scheduler import Scheduled, Scheduler
 from app.reload import Origin, Reload
 from app.rpc import expander as grpc_expander
 from app.rpc.server import RpcServer, build_server
-from app.rpc.tls import TlsFiles
+from app.rpc.tls import ServerFiles, TlsFiles
 from app.simulator.config import SimulatorConfig
 from app.simulator.http import Simulator
 from app.store.sqlite import sqlite_version
@@ -185,7 +185,7 @@ class App:
         expander = self._config.expander
         if expander is None:
             return None
-        files = grpc_expander.ServerFiles(cert=expander.cert, key=expander.key)
+        files = ServerFiles(cert=expander.cert, key=expander.key)
         return grpc_expander.build_expander(self.ledger, self._clock, str(expander.listen), files)
 
     def _tls_files(self) -> TlsFiles | None:

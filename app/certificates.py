@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -44,6 +45,35 @@ def expiry_of(path: Path) -> datetime:
         ValueError: it holds no certificate.
     """
     return min(certificate.not_valid_after_utc for certificate in x509.load_pem_x509_certificates(path.read_bytes()))
+
+
+def check_pair(certificate_pem: bytes, key_pem: bytes) -> None:
+    """Whether a server can use the two together.
+
+    Raises:
+        ValueError: with the reason: no certificate, no key, an encrypted key, or the key of another certificate.
+    """
+    try:
+        certificate = x509.load_pem_x509_certificates(certificate_pem)[0]
+    except ValueError as error:
+        raise ValueError("there is no PEM certificate in the one") from error
+    try:
+        key = serialization.load_pem_private_key(key_pem, password=None)
+    except TypeError as error:
+        raise ValueError("the key is encrypted; give one without a password") from error
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise ValueError("there is no PEM private key in the other") from error
+    if key.public_key() != certificate.public_key():
+        raise ValueError("the key is another certificate's")
+
+
+def check_authorities(pem: bytes) -> None:
+    """Whether there is at least one certificate, and nothing among them that is none.
+
+    Raises:
+        ValueError: there is not.
+    """
+    x509.load_pem_x509_certificates(pem)
 
 
 def make_authority(name: str, now: datetime) -> Pair:

@@ -6,7 +6,6 @@ cannot serve it.
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 import grpc
 
@@ -17,6 +16,7 @@ from app.ledger.ledger import Ledger
 from app.log import get_logger
 from app.rpc.gen import expander_pb2 as pb
 from app.rpc.gen.expander_pb2_grpc import ExpanderServicer, add_ExpanderServicer_to_server
+from app.rpc.tls import CONNECTION_AGE_MS, Certificates, ServerFiles
 
 _log = get_logger(room="expander")
 
@@ -35,27 +35,6 @@ class Expander(ExpanderServicer):
         _log.info("expander asked", options=[choice.node_group for choice in choices], best=list(best))
         chosen = [pb.Option(nodeGroupId=o.nodeGroupId, nodeCount=o.nodeCount) for o in request.options]
         return pb.BestOptionsResponse(options=[option for option in chosen if option.nodeGroupId in best])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerFiles:
-    """PEM files of a port that shows its certificate and asks for none."""
-
-    cert: Path
-    key: Path
-
-    def credentials(self) -> grpc.ServerCredentials:
-        """Server credentials.
-
-        Raises:
-            ConfigurationError: a file cannot be read.
-        """
-        try:
-            return grpc.ssl_server_credentials([(self.key.read_bytes(), self.cert.read_bytes())])
-        except OSError as error:
-            name = "cert" if error.filename == str(self.cert) else "key"
-            words = f"cannot read {error.filename}: {error.strerror}"
-            raise ConfigurationError((_problem(name, words),)) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,15 +60,13 @@ def build_expander(ledger: Ledger, clock: Clock, address: str, files: ServerFile
         ConfigurationError: the TLS files are not usable, or the address is taken.
     """
     pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="expander")
-    server = grpc.server(pool, options=[("grpc.so_reuseport", 0)])
+    options = (("grpc.so_reuseport", 0), ("grpc.max_connection_age_ms", CONNECTION_AGE_MS))
+    server = grpc.server(pool, options=options)
     add_ExpanderServicer_to_server(Expander(ledger, clock), server)  # type: ignore[no-untyped-call] # generated
     try:
-        port = server.add_secure_port(address, files.credentials())
+        port = server.add_secure_port(address, Certificates(files).credentials())
     except RuntimeError as error:
-        words = f"cannot listen on {address}: is another process using the port, and are the PEM files whole?"
-        raise ConfigurationError((_problem("listen", words),)) from error
+        words = f"cannot listen on {address}: is another process using the port?"
+        problem = Problem(source="expander", line=None, path="expander.listen", message=words)
+        raise ConfigurationError((problem,)) from error
     return ExpanderServer(server=server, port=port)
-
-
-def _problem(name: str, message: str) -> Problem:
-    return Problem(source="expander", line=None, path=f"expander.{name}", message=message)

@@ -4,14 +4,15 @@ Cluster Autoscaler has two modes: plain text, or TLS with a client certificate. 
 own minimum, TLS 1.2, applies.
 """
 
-import ssl
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 import grpc
 
+from app.certificates import check_authorities, check_pair
 from app.errors import ConfigurationError, Problem
 from app.log import get_logger
 
@@ -28,66 +29,29 @@ class TlsFiles:
     Empty `allowed_clients` lets in every client with a certificate of `client_ca`.
     """
 
+    section: ClassVar = "tls"
     cert: Path
     key: Path
     client_ca: Path
     allowed_clients: tuple[str, ...] = ()
 
-    def read(self) -> "Pems":
-        """What the files hold now.
 
-        Raises:
-            ConfigurationError: a file cannot be read, is no PEM, or key and certificate do not belong together.
-        """
-        problems: list[Problem] = []
-        contents: dict[str, bytes] = {}
-        for name in ("cert", "key", "client_ca"):
-            path: Path = getattr(self, name)
-            try:
-                contents[name] = path.read_bytes()
-            except OSError as error:
-                problems.append(_problem(name, f"cannot read {path}: {error.strerror}"))
-        if not problems:
-            problems.extend(self._misfits())
-        if problems:
-            raise ConfigurationError(tuple(problems))
-        return Pems(cert=contents["cert"], key=contents["key"], client_ca=contents["client_ca"])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerFiles:
+    """PEM files of a port that shows its certificate and asks for none: the expander's."""
 
-    def _misfits(self) -> list[Problem]:
-        """Let OpenSSL judge what gRPC would only complain about at the first handshake."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        problems: list[Problem] = []
-        try:
-            context.load_cert_chain(self.cert, self.key, password=_no_password)
-        except (ssl.SSLError, ValueError, OSError) as error:
-            words = f"{self.cert} and {self.key} are no certificate and its key: {_reason(error)}"
-            problems.append(_problem("cert", words))
-        try:
-            context.load_verify_locations(self.client_ca)
-        except (ssl.SSLError, OSError) as error:
-            problems.append(_problem("client_ca", f"{self.client_ca} holds no certificates: {_reason(error)}"))
-        return problems
-
-
-def _no_password() -> str:
-    raise ValueError("the key is encrypted; give one without a password")
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "reason", None) or str(error)
-
-
-def _problem(name: str, message: str) -> Problem:
-    return Problem(source="tls", line=None, path=f"tls.{name}", message=message)
+    section: ClassVar = "expander"
+    cert: Path
+    key: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pems:
-    """Contents of the three files."""
+    """Contents of the files; without `client_ca` nobody is asked for a certificate."""
 
     cert: bytes = field(repr=False)
     key: bytes = field(repr=False)
-    client_ca: bytes = field(repr=False)
+    client_ca: bytes | None = field(repr=False)
 
     def configuration(self) -> grpc.ServerCertificateConfiguration:
         """As gRPC takes it."""
@@ -95,50 +59,81 @@ class Pems:
 
 
 class Certificates:
-    """Hands gRPC the certificates for each handshake; files that changed and are good replace the ones in use."""
+    """Hands gRPC the certificates for each handshake; files that changed and are good replace the ones in use.
 
-    def __init__(self, files: TlsFiles) -> None:
+    Handshakes are rare and the files small, so they are read at each: no time stamp can hide a change. `pems` is what
+    was read last.
+    """
+
+    def __init__(self, files: TlsFiles | ServerFiles) -> None:
         self._files = files
         self._lock = threading.Lock()
-        self._seen = self._stamps()
-        self.pems = files.read()
+        self.pems = self._read()
+        self._refuse_misfits(self.pems)
+        self._complaint = ""
 
     def credentials(self) -> grpc.ServerCredentials:
-        """Server credentials that demand a client certificate."""
+        """Server credentials that demand a client certificate, if there is an authority for those."""
         return grpc.dynamic_ssl_server_credentials(
             self.pems.configuration(),
             self._fetch,  # type: ignore[arg-type] # None means "no change", says gRPC's documentation
-            require_client_authentication=True,
+            require_client_authentication=isinstance(self._files, TlsFiles),
         )
 
-    def _stamps(self) -> tuple[object, ...]:
-        """What tells a changed file, also one that is swapped by a link as kubelets do it."""
-        stamps: list[object] = []
-        for path in (self._files.cert, self._files.key, self._files.client_ca):
+    def _read(self) -> Pems:
+        problems: list[Problem] = []
+
+        def content(name: str, path: Path) -> bytes:
             try:
-                stat = path.stat()
-            except OSError:
-                stamps.append(None)
-            else:
-                stamps.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
-        return tuple(stamps)
+                return path.read_bytes()
+            except OSError as error:
+                problems.append(self._problem(name, f"cannot read {path}: {error.strerror}"))
+                return b""
+
+        files = self._files
+        cert, key = content("cert", files.cert), content("key", files.key)
+        client_ca = content("client_ca", files.client_ca) if isinstance(files, TlsFiles) else None
+        if problems:
+            raise ConfigurationError(tuple(problems))
+        return Pems(cert=cert, key=key, client_ca=client_ca)
+
+    def _refuse_misfits(self, pems: Pems) -> None:
+        """Judge what was read, not the files: those may be others by now. gRPC would fail at the handshake."""
+        problems: list[Problem] = []
+        files = self._files
+        try:
+            check_pair(pems.cert, pems.key)
+        except ValueError as error:
+            words = f"{files.cert} and {files.key} are no certificate and its key: {error}"
+            problems.append(self._problem("cert", words))
+        if isinstance(files, TlsFiles):
+            try:
+                check_authorities(pems.client_ca or b"")
+            except ValueError:
+                problems.append(self._problem("client_ca", f"{files.client_ca} holds no PEM certificates"))
+        if problems:
+            raise ConfigurationError(tuple(problems))
+
+    def _problem(self, name: str, message: str) -> Problem:
+        section = self._files.section
+        return Problem(source=section, line=None, path=f"{section}.{name}", message=message)
 
     def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
         """Called at every handshake: new certificates, or None to go on with the ones in use."""
         with self._lock:
-            stamps = self._stamps()
-            if stamps == self._seen:
-                return None
-            self._seen = stamps
             try:
-                pems = self._files.read()
+                pems = self._read()
+                if pems == self.pems:
+                    return None
+                self.pems = pems
+                self._refuse_misfits(pems)
             except ConfigurationError as error:
-                _log.error("changed certificates are not usable, keeping the old ones", error=error.message)
+                if error.message != self._complaint:
+                    self._complaint = error.message
+                    _log.error("changed certificates are not usable, keeping the old ones", error=error.message)
                 return None
-            if pems == self.pems:
-                return None
-            self.pems = pems
-            _log.info("certificates replaced")
+            self._complaint = ""
+            _log.info("certificates replaced", section=self._files.section)
             return pems.configuration()
 
 

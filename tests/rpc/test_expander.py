@@ -1,5 +1,6 @@
 """The expander over a real TLS connection, asked as old and new autoscalers ask, and the choice it makes."""
 
+import ssl
 from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
@@ -18,9 +19,12 @@ from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.offering import Contract, InstanceType
 from app.errors import ConfigurationError
 from app.ledger.ledger import Ledger, open_ledger
-from app.rpc.expander import ServerFiles, build_expander
+from app.rpc.expander import build_expander
 from app.rpc.gen import expander_pb2 as pb
 from app.rpc.gen.expander_pb2_grpc import ExpanderStub
+from app.rpc.tls import ServerFiles
+
+from .authority import Authority
 
 CAUSE = Cause(actor="test", correlation_id="test")
 
@@ -160,3 +164,32 @@ def test_unreadable_certificate_is_named(ledger: Ledger, clock: FakeClock, tmp_p
     files = ServerFiles(cert=tmp_path / "none.crt", key=tmp_path / "none.key")
     with pytest.raises(ConfigurationError, match=r"expander\.key: cannot read .*none\.key: No such file"):
         build_expander(ledger, clock, "127.0.0.1:0", files)
+
+
+def test_a_renewed_certificate_is_shown_to_the_next_connection(
+    ledger: Ledger, clock: FakeClock, tmp_path: Path
+) -> None:
+    """F65: else the autoscaler would go without us from the day on which the first one ends."""
+    authority = Authority(tmp_path)
+    files = ServerFiles(cert=authority.files.cert, key=authority.files.key)
+    server = build_expander(ledger, clock, "127.0.0.1:0", files)
+    server.start()
+    try:
+        assert shown(server.port) == first_certificate(files.cert.read_text())
+        authority.issue_server()
+        renewed = first_certificate(files.cert.read_text())
+        assert shown(server.port) == renewed
+        files.key.write_text("half of a key")
+        assert shown(server.port) == renewed
+    finally:
+        server.stop(0)
+
+
+def shown(port: int) -> bytes:
+    """The certificate that a new connection is shown, DER."""
+    return ssl.PEM_cert_to_DER_cert(ssl.get_server_certificate(("127.0.0.1", port), timeout=30))
+
+
+def first_certificate(pem: str) -> bytes:
+    """A file's certificate, DER."""
+    return ssl.PEM_cert_to_DER_cert(pem)

@@ -1,5 +1,8 @@
 """Mutual TLS over a real connection: who gets in, who does not, and certificates that change meanwhile."""
 
+import socket
+import ssl
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,35 +18,9 @@ from app.rpc.gen.externalgrpc_pb2_grpc import CloudProviderStub
 from app.rpc.server import RpcServer, build_server
 from app.rpc.tls import Certificates, TlsFiles
 
+from .authority import Authority
+
 NOT_SERVING_YET = grpc.StatusCode.UNAVAILABLE
-
-
-class Authority:
-    """A private authority that writes certificates where the server looks for them."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.ca = trustme.CA()
-        self.files = TlsFiles(cert=directory / "tls.crt", key=directory / "tls.key", client_ca=directory / "ca.crt")
-        self.issue_server()
-        self.ca.cert_pem.write_to_path(self.files.client_ca)
-
-    def issue_server(self) -> None:
-        """A new certificate for the server."""
-        issued = self.ca.issue_cert("127.0.0.1", "localhost")
-        issued.private_key_pem.write_to_path(self.files.key)
-        issued.cert_chain_pems[0].write_to_path(self.files.cert)
-
-    def client(self, port: int, name: str = "cluster-autoscaler.test", ca: trustme.CA | None = None) -> grpc.Channel:
-        """A connection with a certificate of this authority, or of another that the server does not know."""
-        issued = (ca or self.ca).issue_cert(name)
-        credentials = grpc.ssl_channel_credentials(
-            root_certificates=self.ca.cert_pem.bytes(),
-            private_key=issued.private_key_pem.bytes(),
-            certificate_chain=issued.cert_chain_pems[0].bytes(),
-        )
-        # A pool of its own, or gRPC would give every client of this process one and the same connection.
-        return grpc.secure_channel(f"localhost:{port}", credentials, [("grpc.use_local_subchannel_pool", 1)])
 
 
 @pytest.fixture
@@ -114,6 +91,32 @@ def test_plain_text_client_gets_nothing(server: RpcServer) -> None:
     assert "the cloud was never reached" not in words
 
 
+@pytest.mark.parametrize(
+    ("newest", "is_answered"), [(ssl.TLSVersion.TLSv1_1, False), (ssl.TLSVersion.TLSv1_2, True)], ids=["1.1", "1.2"]
+)
+def test_nothing_older_than_tls_1_2_is_spoken(
+    authority: Authority, server: RpcServer, newest: ssl.TLSVersion, *, is_answered: bool
+) -> None:
+    """With the right certificate, and with a client whose library would let it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # old versions are what this is about
+        context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, newest
+    context.set_alpn_protocols(["h2"])
+    context.load_verify_locations(cadata=authority.ca.cert_pem.bytes().decode())
+    authority.ca.issue_cert("cluster-autoscaler.test").configure_cert(context)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        try:
+            with context.wrap_socket(connection, server_hostname="localhost") as secured:
+                spoken = secured.version()
+        except (ssl.SSLEOFError, ConnectionResetError):  # the server hangs up; other words would be our own library's
+            assert not is_answered
+        else:
+            assert is_answered
+            assert spoken == "TLSv1.2"
+
+
 def test_only_names_on_the_list_are_let_in(authority: Authority, tmp_path: Path) -> None:
     """One authority may serve a whole cluster; not everything it signs is the autoscaler."""
     files = TlsFiles(
@@ -135,7 +138,7 @@ def test_swapped_certificates_are_used_for_the_next_connection(authority: Author
     before = trustme.CA()
     authority.ca, before = before, authority.ca
     authority.issue_server()
-    authority.ca.cert_pem.write_to_path(authority.files.client_ca)
+    authority.believe(authority.ca)
     assert call(authority.client(server.port))[1].startswith("the cloud was never reached")
     assert "the cloud was never reached" not in call(authority.client(server.port, ca=before))[1]
 
@@ -151,7 +154,7 @@ def test_half_written_certificates_do_not_replace_good_ones(authority: Authority
     [
         ("cert", None, "tls.cert", "cannot read"),
         ("key", b"nonsense", "tls.cert", "are no certificate and its key"),
-        ("client_ca", b"nonsense", "tls.client_ca", "holds no certificates"),
+        ("client_ca", b"nonsense", "tls.client_ca", "holds no PEM certificates"),
     ],
 )
 def test_unusable_files_are_named(
