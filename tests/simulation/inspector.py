@@ -53,6 +53,7 @@ class Inspector(Watch):
         """A create call is about to be made."""
         for check in ORDERS:
             self._note(check.__name__, check(self._stage, order))
+        self._stage.witness.call(order.hostname)
 
     def deleting(self, deletions: Sequence[Deletion]) -> None:
         """Delete calls are about to be made."""

@@ -8,7 +8,7 @@ from tests.simulation.plan import Planned
 from tests.simulation.run import Theatre
 from tests.simulation.steps import Step
 from tests.simulation.steps.asking import Delete, DeleteAgain, DeleteFailed, Increase
-from tests.simulation.steps.passing import Wait
+from tests.simulation.steps.passing import KillAtEffect, Wait
 from tests.simulation.steps.trouble import Befall, CloudFault, HumanEdit, LateOrder, Stranger
 
 _UP = (Wait(30.0), Increase("gpu", 1), Wait(400.0))
@@ -84,6 +84,16 @@ _NAMESAKE: Sequence[Step] = (
 )
 """A stranger's machine has the name of an order of unknown outcome, whose own machine is nowhere to be seen."""
 
+_KILLED_BEFORE_THE_SECOND_ORDER: Sequence[Step] = (
+    CloudFault("no_capacity_async"),
+    Wait(30.0),
+    Increase("gpu", 1),
+    KillAtEffect(20, 3.0),
+    Wait(110.0),
+    Wait(110.0),
+)
+"""The first order was never placed; the second is in the log, and the process dies before its call leaves."""
+
 
 @pytest.mark.parametrize(
     "story",
@@ -96,6 +106,7 @@ _NAMESAKE: Sequence[Step] = (
         _DISK_OF_THE_TWIN,
         _MOVED_WHILE_LOST,
         _NAMESAKE,
+        _KILLED_BEFORE_THE_SECOND_ORDER,
     ],
 )
 @pytest.mark.parametrize("seed", [1, 2, 3])

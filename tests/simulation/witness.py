@@ -29,12 +29,16 @@ from app.domain.instance.events import (
 
 @dataclass(slots=True, kw_only=True)
 class Story:
-    """One instance as the log tells it, by the simplest reading there is."""
+    """One instance as the log tells it, by the simplest reading there is.
+
+    `called`: the call of the last attempt has left; a process may die between the two.
+    """
 
     node_group: str
     requested: bool = False
     open_attempt: CreateAttempted | None = None
     attempts: int = 0
+    called: bool = False
     unknown_at: datetime | None = None
     machine: str | None = None
     failed_at_ms: int | None = None
@@ -70,6 +74,11 @@ class Witness:
             story = self.stories.setdefault(event.instance, Story(node_group=event.node_group))
             _tell(story, event, item.recorded_at, now_ms)
 
+    def call(self, hostname: str) -> None:
+        """The create call for a host name leaves now."""
+        if hostname in self.stories:
+            self.stories[hostname].called = True
+
     def open_orders(self) -> Sequence[str]:
         """Names of instances with a create call whose outcome is not in the log."""
         return [name for name, story in self.stories.items() if story.open_attempt is not None]
@@ -82,6 +91,7 @@ def _tell(story: Story, event: InstanceEvent, at: datetime, now_ms: int) -> None
         case CreateAttempted():
             story.open_attempt, story.unknown_at = event, None
             story.attempts += 1
+            story.called = False
             story.tried = (event.location, event.contract)
         case CreateOutcomeUnknown():
             story.unknown_at = at

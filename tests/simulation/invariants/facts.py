@@ -142,8 +142,8 @@ def doubt_ends_by_looking_long_enough(stage: Stage, item: Recorded[Event], story
     if story.unknown_at is None:
         yield f"{event.instance} was ruled out and was never unknown"
         return
-    if event.instance not in stage.cloud.known.orders:
-        return  # the call was never made: the process could not know whether its intent was written
+    if not story.called:
+        return  # the process did not know whether its intent was written, or died before it made the call
     seconds = (item.recorded_at - story.unknown_at).total_seconds()
     order = stage.cloud.known.order(event.instance)
     is_given_up = story.failed_at_ms is not None or story.delete_requested
