@@ -5,10 +5,10 @@ from urllib.parse import urlsplit
 
 from app.config import shape, values
 from app.config.draft import Draft, Path
-from app.config.groups import NodeGroup
-from app.config.kubernetes import is_reserved_label
+from app.config.groups import NodeGroup, WebhookGroup
 from app.config.model import Config
 from app.config.values import duration_text
+from app.domain.labels import is_reserved_label
 from app.domain.template import RESERVED_LABELS
 
 # Cluster Autoscaler's --max-node-provision-time, if nobody changed it.
@@ -23,6 +23,7 @@ def advise(draft: Draft, config: Config) -> None:
         if getattr(config.kubernetes, key) is not None:
             draft.warn(("kubernetes", key), "is not used: machines join through their startup script; remove it")
     for name, group in config.node_groups.items():
+        _start_up(draft, config, group, (shape.GROUPS, name))
         if isinstance(group, NodeGroup):
             _group(draft, config, group, (shape.GROUPS, name))
 
@@ -57,11 +58,11 @@ def _group(draft: Draft, config: Config, group: NodeGroup, path: Path) -> None:
     for key in group.labels.keys() & RESERVED_LABELS:
         draft.warn((*path, "labels", key), "has no effect: this label is ours to set; remove it")
     for key in group.labels:
-        if is_reserved_label(key):
+        if is_reserved_label(key) and not (config.kubernetes.enabled and config.kubernetes.label_nodes):
             draft.warn(
                 (*path, "labels", key),
-                "a kubelet may not give itself this label and does not start if told to: "
-                "use a domain of your own, or let something in the cluster set it",
+                "a kubelet may not give itself this label: set kubernetes.label_nodes, "
+                "use a domain of your own, or let something else in the cluster set it",
             )
     if len(set(group.locations)) > 1:
         draft.warn(
@@ -80,6 +81,14 @@ def _group(draft: Draft, config: Config, group: NodeGroup, path: Path) -> None:
             "for a broken one, and may buy a second: prefer its flags",
         )
     _patience(draft, group, path)
+
+
+def _start_up(draft: Draft, config: Config, group: NodeGroup | WebhookGroup, path: Path) -> None:
+    if config.kubernetes.enabled or all(taint.until is None for taint in group.startup_taints):
+        return
+    draft.warn(
+        (*path, "startup_taints"), "has an until, and nobody takes the taint off while kubernetes.enabled is false"
+    )
 
 
 def _patience(draft: Draft, group: NodeGroup, path: Path) -> None:

@@ -1,15 +1,17 @@
 """The pieces of a node group that are sections of their own."""
 
 from datetime import timedelta
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
 from app.config import fields as f
 from app.config import kubernetes
 from app.config.values import Refused
-from app.domain.nodegroup.spec import TaintEffect
+from app.domain.nodegroup.spec import LiftedWhen, TaintEffect
 from app.startup.variables import variable_names
+
+T = TypeVar("T", bound="Taint")
 
 
 class Taint(f.Section):
@@ -27,7 +29,16 @@ class Taint(f.Section):
         return kubernetes.taint_parts(data) if isinstance(data, str) else data
 
 
-def _each_once(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
+class StartupTaint(Taint):
+    """A taint that somebody takes off once the node is of use: the agent that it waits for, or we."""
+
+    until: LiftedWhen | None = Field(
+        default=None,
+        description="When we take it off: ready, or gpus (ready and showing all GPU resources). null: somebody else.",
+    )
+
+
+def _each_once(taints: tuple[T, ...]) -> tuple[T, ...]:
     seen = [(taint.key, taint.effect) for taint in taints]
     for key, effect in seen:
         if seen.count((key, effect)) > 1:
@@ -120,3 +131,4 @@ class AutoscalingOptions(f.Section):
 
 
 Taints = Annotated[tuple[Taint, ...], AfterValidator(_each_once), f.Named("taints")]
+StartupTaints = Annotated[tuple[StartupTaint, ...], AfterValidator(_each_once), f.Named("taints")]

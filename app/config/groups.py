@@ -8,7 +8,15 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, SecretStr, Tag, ValidationInfo, field_validator
 
 from app.config import fields as f
-from app.config.group_parts import AutoscalingOptions, OsVolume, ScriptValue, ScriptValueName, Stopped, Taints
+from app.config.group_parts import (
+    AutoscalingOptions,
+    OsVolume,
+    ScriptValue,
+    ScriptValueName,
+    StartupTaints,
+    Stopped,
+    Taints,
+)
 from app.config.values import Refused, duration_text
 from app.domain.mig import MigStrategy, mig_refusal, mig_strategy_refusal
 
@@ -108,8 +116,12 @@ class NodeGroup(f.Section):
     taints: Taints = Field(
         default=(), description='Taints of the nodes: "key=value:Effect", "key:Effect" or `{key, value, effect}`.'
     )
-    startup_taints: Taints = Field(
-        default=(), description="Taints that a node has only while it starts: on the node, not in the template."
+    startup_taints: StartupTaints = Field(
+        default=(),
+        description=(
+            "Taints that a node has only while it starts: on the node, not in the template. "
+            "As an object each may have `until`, and we take it off."
+        ),
     )
     override_num_gpus: f.Count | None = Field(
         default=None, description="Number of GPUs in the template, instead of the catalogue's."
@@ -281,7 +293,7 @@ class WebhookGroup(f.Section):
     machines: tuple[WebhookMachine, ...] = Field(min_length=1, description="The machines; their number is the maximum.")
     labels: f.Labels = Field(default_factory=dict, description="Labels of the nodes.")
     taints: Taints = Field(default=(), description="Taints of the nodes.")
-    startup_taints: Taints = Field(default=(), description="Taints that a node has only while it starts.")
+    startup_taints: StartupTaints = Field(default=(), description="Taints that a node has only while it starts.")
     reserved: f.Reserved = Field(default_factory=dict, description="What is set aside for the system.")
     autoscaling_options: AutoscalingOptions = Field(
         default_factory=AutoscalingOptions, description="Cluster Autoscaler's options for this group."

@@ -15,17 +15,6 @@ _BARE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
 _RESERVABLE = ("cpu", "memory", "ephemeral-storage")
 _NAME_RULE = "letters, digits, - _ . with a letter or digit at both ends, at most 63 characters"
 
-# What a kubelet may set on itself inside the reserved domains, from Kubernetes' NodeRestriction admission plugin.
-_KUBELET_MAY_SET = frozenset({
-    "kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch",
-    "beta.kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/instance-type",
-    "node.kubernetes.io/instance-type",
-    "topology.kubernetes.io/region", "topology.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone",
-})  # fmt: skip
-_KUBELET_MAY_SET_BELOW = ("kubelet.kubernetes.io", "node.kubernetes.io")
-_RESERVED_DOMAINS = ("kubernetes.io", "k8s.io")
-
 
 def label_key(value: object) -> str:
     """`name` or `domain/name`."""
@@ -46,18 +35,6 @@ def label_value(value: object) -> str:
     if word and not _LABEL_NAME.fullmatch(word):
         raise Refused("must be a Kubernetes label value", remedy=f"empty, or {_NAME_RULE}")
     return word
-
-
-def is_reserved_label(key: str) -> bool:
-    """True for labels that a kubelet is not allowed to give itself: with one in `--node-labels` it does not start."""
-    domain, slash, _ = key.partition("/")
-    if not slash or key in _KUBELET_MAY_SET or _within(domain, _KUBELET_MAY_SET_BELOW):
-        return False
-    return _within(domain, _RESERVED_DOMAINS)
-
-
-def _within(domain: str, parents: tuple[str, ...]) -> bool:
-    return any(domain == parent or domain.endswith(f".{parent}") for parent in parents)
 
 
 def taint_parts(value: str) -> dict[str, str]:

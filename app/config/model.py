@@ -122,6 +122,13 @@ class Kubernetes(f.Section):
     )
     repair_provider_id: f.Truth = Field(default=True, description="Give a node without provider id its own, once.")
     learn_templates: f.Truth = Field(default=True, description="Correct templates by what real nodes report.")
+    label_nodes: f.Truth = Field(
+        default=False,
+        description=(
+            "Give nodes the labels of their group that a kubelet may not give itself, "
+            "and those of the contract and the location that were obtained."
+        ),
+    )
     events: f.Truth = Field(default=True, description="Write Kubernetes events.")
     endpoint: f.Text | None = Field(default=None, description="Older key without effect.")
     token: SecretStr | None = Field(default=None, description="Older key without effect.")

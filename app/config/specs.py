@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from app.config.group_parts import Taint
+from app.config.group_parts import StartupTaint, Taint
 from app.config.groups import OLDER_CONTRACTS, InstanceOption, NodeGroup, WebhookGroup, WebhookMachine
 from app.config.model import Config
 from app.domain.nodegroup import spec
@@ -39,7 +39,7 @@ def _own_machines(name: str, group: WebhookGroup, config: Config) -> spec.NodeGr
         locations=tuple(machine.name for machine in machines),
         labels=group.labels,
         taints=_taints(group.taints),
-        startup_taints=_taints(group.startup_taints),
+        startup_taints=_startup_taints(group.startup_taints),
         gpu_label=config.gpu_label,
         provider_id_template="webhook://{group}/{location}",
         resources={key: text for key, text in machines[0].resources.items() if key != "nvidia.com/gpu"},
@@ -82,7 +82,7 @@ def _to_spec(name: str, group: NodeGroup, config: Config) -> spec.NodeGroupSpec:
         os_volume_permanent=group.os_volume.policy == "permanent",
         labels=group.labels,
         taints=_taints(group.taints),
-        startup_taints=_taints(group.startup_taints),
+        startup_taints=_startup_taints(group.startup_taints),
         gpu_label=config.gpu_label,
         provider_id_template=config.provider_id_template,
         override_num_gpus=group.override_num_gpus,
@@ -119,3 +119,9 @@ def contracts(group: NodeGroup) -> tuple[Contract, ...]:
 
 def _taints(taints: tuple[Taint, ...]) -> tuple[spec.Taint, ...]:
     return tuple(spec.Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in taints)
+
+
+def _startup_taints(taints: tuple[StartupTaint, ...]) -> tuple[spec.StartupTaint, ...]:
+    return tuple(
+        spec.StartupTaint(key=taint.key, value=taint.value, effect=taint.effect, until=taint.until) for taint in taints
+    )

@@ -7,7 +7,7 @@ from app.domain import adoption, cloud, deadlines, observation, script_decide, s
 from app.domain.books import Books
 from app.domain.cluster import commands as cluster_commands
 from app.domain.cluster import decide as cluster_decide
-from app.domain.cluster import joins, learning
+from app.domain.cluster import joins, learning, preparing
 from app.domain.envelope import Decision
 from app.domain.instance import commands as instance_commands
 from app.domain.instance import decide as instance_decide
@@ -52,6 +52,8 @@ ClusterCommand = (
     | cluster_commands.AbandonNodeRemoval
     | joins.ObserveNodes
     | joins.AttemptProviderIdRepair
+    | preparing.AttemptNodePreparation
+    | preparing.RecordNodePrepared
     | learning.MeasureNodes
     | learning.DiscardTemplates
 )
@@ -194,6 +196,10 @@ def _decide_cluster(command: ClusterCommand, books: Books, now: datetime) -> Dec
             return joins.observe_nodes(command, books, now)
         case joins.AttemptProviderIdRepair():
             return joins.attempt_provider_id_repair(command, books)
+        case preparing.AttemptNodePreparation():
+            return preparing.attempt_node_preparation(command, books)
+        case preparing.RecordNodePrepared():
+            return preparing.record_node_prepared(command, books)
         case learning.MeasureNodes():
             return learning.measure_nodes(command, books, now)
         case learning.DiscardTemplates():

@@ -10,6 +10,7 @@ from app.kube.jobs.bench import Bench, Work
 from app.kube.jobs.clean_up import CleanUp
 from app.kube.jobs.cluster import TendCluster
 from app.kube.jobs.join import Join, LearnTemplates, RepairProviderIds
+from app.kube.jobs.prepare import PrepareNodes
 from app.kube.lightkube import LightkubeCluster, own_subject, read_kubeconfig
 from app.kube.troubles import Troubles
 from app.ledger.ledger import Ledger
@@ -40,6 +41,7 @@ class ClusterSide:
             works.append(RepairProviderIds(bench=bench))
         if settings.learn_templates:
             works.append(LearnTemplates(bench=bench))
+        works.append(PrepareNodes(bench=bench, labels=settings.label_nodes))
         works.append(CleanUp(bench=bench, grace=nodes.after_not_ready, most=nodes.max_per_sweep, dry_run=nodes.dry_run))
         if settings.events:
             announce = Announce(bench=bench, us=self._us)

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Final
 
 from app.domain.ids import ProviderIdTemplate
+from app.domain.labels import is_reserved_label
 from app.domain.mig import mig_layout
 from app.domain.nodegroup.spec import NodeGroupSpec, Taint
 from app.domain.offering import Contract, InstanceType
@@ -32,7 +33,8 @@ class Birth:
 def machine_variables(birth: Birth) -> Variables:
     """Everything that a template may use of a machine, besides the values that the operator gives it."""
     spec, kind = birth.spec, birth.kind
-    labels = kubelet_labels(spec, kind, birth.contract, birth.location)
+    wanted = kubelet_labels(spec, kind, birth.contract, birth.location)
+    labels = {key: value for key, value in wanted.items() if not is_reserved_label(key)}
     taints = [taint_text(taint) for taint in (*spec.taints, *spec.startup_taints)]
     label_list = [f"{key}={value}" for key, value in sorted(labels.items())]
     layout = mig_layout(spec.mig_profile, kind) if spec.mig_profile else None

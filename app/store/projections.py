@@ -12,7 +12,7 @@ from app.errors import StoreCorrupt
 from app.store import log, schema, sqlite
 from app.store.rows import Changes, books_of, brief, iso
 
-FOLD_VERSION = 6
+FOLD_VERSION = 7
 """Raise it when the fold or the projection rows change meaning: the projections are then rebuilt at the next start."""
 
 _BOOKS = "books"

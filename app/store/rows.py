@@ -67,6 +67,8 @@ _JSON_COLUMNS: Mapping[str, TypeAdapter[Any]] = {
     "rests": TypeAdapter(tuple[Rest, ...]),
     "closed_rungs": TypeAdapter(tuple[Offering, ...]),
     "volume_ids": _TEXTS,
+    "node_preparing": _TEXTS,
+    "node_prepared": _TEXTS,
     "supported_images": _TEXTS,
     "claims": TypeAdapter(tuple[Claim, ...]),
     "joining": TypeAdapter(Joining),

@@ -15,7 +15,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_REVISION = "0010"
+SCHEMA_REVISION = "0011"
 """The newest migration; the same as Alembic's head."""
 
 metadata = MetaData(
@@ -146,6 +146,11 @@ instances = Table(
     Column("script_fetches", Integer, nullable=False, server_default="0"),
     _maybe_text("status_since"),
     _maybe_text("node_measured_at"),
+    _maybe_text("prepared_uid"),
+    _maybe_text("script_fetched_at"),
+    _maybe_text("script_source"),
+    Column("node_preparing", Text, nullable=False, server_default="[]"),
+    Column("node_prepared", Text, nullable=False, server_default="[]"),
     Index(None, "instance_id"),
     Index(None, "ended_at"),
     sqlite_strict=True,

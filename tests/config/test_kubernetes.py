@@ -32,7 +32,33 @@ def test_taints(desk: Desk, written: str, taint: tuple[str, str, str]) -> None:
     """Both forms that kubectl and manifests use."""
     group = group_of(desk, f"    taints: [{written}]\n    startup_taints: [{written}]\n")
     assert [(one.key, one.value, one.effect.value) for one in group.taints] == [taint]
-    assert group.startup_taints == group.taints
+    assert [(one.key, one.value, one.effect.value) for one in group.startup_taints] == [taint]
+    assert [one.until for one in group.startup_taints] == [None]
+
+
+@pytest.mark.parametrize("until", ["ready", "gpus"])
+def test_a_start_up_taint_may_say_until_when(desk: Desk, until: str) -> None:
+    """Only as an object: the short form is Kubernetes' own."""
+    more = (
+        f"    startup_taints: [{{key: booting, effect: NoSchedule, until: {until}}}]\nkubernetes: {{enabled: true}}\n"
+    )
+    assert [str(one.until) for one in group_of(desk, more).startup_taints] == [until]
+    assert desk.warned(GROUP + more) == []
+
+
+def test_nobody_takes_a_start_up_taint_off_while_the_cluster_side_is_off(desk: Desk) -> None:
+    """Pods would wait for ever; taints that others take off are theirs."""
+    more = "    startup_taints: ['cilium:NoExecute', {key: booting, effect: NoSchedule, until: gpus}]\n"
+    ((line, path, message),) = desk.warned(GROUP + more)
+    assert (line, path) == (7, f"{GPU}.startup_taints")
+    assert "nobody takes the taint off while kubernetes.enabled is false" in message
+    assert desk.warned(GROUP + "    startup_taints: ['cilium:NoExecute']\n") == []
+
+
+def test_a_taint_that_stays_has_no_until(desk: Desk) -> None:
+    """It would be taken off a node that the template says has it."""
+    problems = desk.told(GROUP + "    taints: [{key: a, effect: NoSchedule, until: ready}]\n")
+    assert [path for _, path, _ in problems] == [f"{GPU}.taints[0].until"]
 
 
 def test_bad_taints_are_told_with_their_position(desk: Desk) -> None:
@@ -120,6 +146,8 @@ def test_labels_a_kubelet_may_not_set_are_warned_of(desk: Desk, label: str) -> N
     ((line, path, message),) = desk.warned(GROUP + f'    labels:\n      {label}: "true"\n')
     assert (line, path) == (8, f'{GPU}.labels["{label}"]')
     assert "a kubelet may not give itself this label" in message
+    on = "kubernetes: {enabled: true, label_nodes: true}\n"
+    assert desk.warned(GROUP + f'    labels:\n      {label}: "true"\n' + on) == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from app.config.specs import to_specs
 from app.domain.mig import MigStrategy
-from app.domain.nodegroup.spec import AutoscalingOptions, NodeGroupSpec, Taint, TaintEffect
+from app.domain.nodegroup.spec import AutoscalingOptions, NodeGroupSpec, StartupTaint, Taint, TaintEffect
 from app.domain.offering import Contract
 
 from .harness import GROUP, Desk
@@ -86,7 +86,7 @@ node_groups:
         os_volume_permanent=False,
         labels={"example.com/gpu": "a100"},
         taints=(Taint(key="gpu", value="true", effect=TaintEffect.NO_SCHEDULE),),
-        startup_taints=(Taint(key="starting", effect=TaintEffect.NO_EXECUTE),),
+        startup_taints=(StartupTaint(key="starting", effect=TaintEffect.NO_EXECUTE),),
         gpu_label="example.com/gpu",
         provider_id_template="verda://{instance_id}",
         override_num_gpus=2,

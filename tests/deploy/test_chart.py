@@ -76,6 +76,10 @@ def test_rights_of_the_cluster_side_are_equal() -> None:
             "kubernetes": {"enabled": True, "removeNodes": False, "changeNodes": False, "writeEvents": False},
         }
     )
+    more = chart({"config": CONFIG, "kubernetes": {"enabled": True, "prepareNodes": True}})
+    added = [comparable(manifest) for manifest in more if "prepare-nodes" in manifest["metadata"]["name"]]
+    granted = yaml.safe_load_all((KUSTOMIZE / "components/prepare-nodes/prepare-nodes.yaml").read_text())
+    assert [{**right, "metadata": {"name": right["metadata"]["name"]}} for right in added] == list(granted)
     assert [m["metadata"]["name"] for m in fewer if m["kind"] == "ClusterRole"] == ["verda-cloud-provider-read-nodes"]
     assert not [m for m in chart({"config": CONFIG}) if m["kind"].startswith("ClusterRole")]
 

@@ -8,7 +8,8 @@ import yaml
 
 from .rendered import KUSTOMIZE
 
-COMPONENT = KUSTOMIZE / "components" / "cluster-side"
+COMPONENTS = KUSTOMIZE / "components"
+COMPONENT = COMPONENTS / "cluster-side"
 VERBS = {
     "read-nodes": ["get", "list", "watch"],
     "remove-nodes": ["delete"],
@@ -18,9 +19,9 @@ VERBS = {
 """By feature; on nodes, but for events. The scripted API server of tests/kube counts the same verbs."""
 
 
-def documents(name: str) -> list[Any]:
+def documents(name: str, component: str = "cluster-side") -> list[Any]:
     """What a file of the component holds."""
-    return list(yaml.safe_load_all((COMPONENT / f"{name}.yaml").read_text()))
+    return list(yaml.safe_load_all((COMPONENTS / component / f"{name}.yaml").read_text()))
 
 
 def test_every_feature_has_its_file_and_no_file_is_left_out() -> None:
@@ -42,6 +43,19 @@ def test_a_role_grants_its_verbs_and_nothing_else(name: str) -> None:
     for version in ("1.28", "1.37"):
         kubernetes_validate.validate(role, version, strict=True)
         kubernetes_validate.validate(binding, version, strict=True)
+
+
+def test_what_is_off_by_default_has_a_component_of_its_own() -> None:
+    """Whoever applies cluster-side does not grant it."""
+    (component,) = documents("kustomization", "prepare-nodes")
+    assert component["resources"] == ["prepare-nodes.yaml"]
+    role, binding = documents("prepare-nodes", "prepare-nodes")
+    assert role["kind"] == "ClusterRole"
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]}]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"] == "verda-cloud-provider-prepare-nodes"
+    assert binding["subjects"] == documents("read-nodes")[1]["subjects"]
+    for document in (role, binding):
+        kubernetes_validate.validate(document, "1.37", strict=True)
 
 
 def test_without_it_the_provider_has_no_rights() -> None:

@@ -12,7 +12,8 @@ from app.kube.jobs.bench import Bench, Work
 from app.kube.jobs.clean_up import CleanUp
 from app.kube.jobs.cluster import TendCluster
 from app.kube.jobs.join import Join, LearnTemplates, RepairProviderIds
-from app.kube.port import Subject
+from app.kube.jobs.prepare import PrepareNodes
+from app.kube.port import Cluster, Subject
 from app.kube.troubles import Troubles
 from tests.reconcile.house import House
 
@@ -21,20 +22,23 @@ US = Subject(kind="StatefulSet", name="verda-cloud-provider", namespace="kube-sy
 
 
 class Yard:
-    """`house` is the provider, `cluster` what it sees of Kubernetes."""
+    """`house` is the provider, `cluster` what it sees of Kubernetes, unless it sees `other`."""
 
     def __init__(self, house: House) -> None:
         self.house = house
         self.cluster = FakeCluster()
+        self.other: Cluster | None = None
         self.troubles = Troubles()
         self.most = 10
         self.dry_run = False
         self.repairs = True
+        self.labels = False
         self.begin()
 
     def begin(self) -> None:
         """A new process: what the job remembers is fresh."""
-        self.bench = Bench(ledger=self.house.ledger, cluster=self.cluster, clock=self.house.clock, ids=self.house.ids)
+        seen: Cluster = self.other or self.cluster
+        self.bench = Bench(ledger=self.house.ledger, cluster=seen, clock=self.house.clock, ids=self.house.ids)
         self.announce = Announce(bench=self.bench, us=US)
         self.house.ledger.subscribe(self.announce.on_recorded)
         self.job = TendCluster(bench=self.bench, works=self._works(), troubles=self.troubles)
@@ -44,6 +48,7 @@ class Yard:
             Join(bench=self.bench, repairs=self.repairs),
             *((RepairProviderIds(bench=self.bench),) if self.repairs else ()),
             LearnTemplates(bench=self.bench),
+            PrepareNodes(bench=self.bench, labels=self.labels),
             CleanUp(bench=self.bench, grace=FIVE_MINUTES, most=self.most, dry_run=self.dry_run),
             self.announce,
         )

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from app.domain.mig import MigStrategy
-from app.domain.nodegroup.spec import NodeGroupSpec, Taint, TaintEffect
+from app.domain.nodegroup.spec import NodeGroupSpec, StartupTaint, Taint, TaintEffect
 from app.domain.offering import Contract
 from app.startup.sources import READY_MADE, ScriptSource
 from app.startup.template import ScriptError, packaged, render
@@ -43,7 +43,9 @@ def spec(**settings: object) -> NodeGroupSpec:
         "contracts": (Contract.SPOT, Contract.ON_DEMAND),
         "labels": {"example.com/team": "ml"},
         "taints": (Taint(key="gpu", value="true", effect=TaintEffect.NO_SCHEDULE),),
-        "startup_taints": (Taint(key="node.cilium.io/agent-not-ready", value="true", effect=TaintEffect.NO_EXECUTE),),
+        "startup_taints": (
+            StartupTaint(key="node.cilium.io/agent-not-ready", value="true", effect=TaintEffect.NO_EXECUTE),
+        ),
     }
     return NodeGroupSpec.model_validate(values | settings)
 
@@ -71,6 +73,15 @@ def test_a_script_knows_its_machine() -> None:
     )
     assert known["kubelet_taints"] == "gpu=true:NoSchedule,node.cilium.io/agent-not-ready=true:NoExecute"
     assert (known["gpu_count"], known["mig_devices"]) == (1, [])
+
+
+def test_labels_that_a_kubelet_may_not_give_itself_are_not_among_its_arguments() -> None:
+    """With `node-role.kubernetes.io/gpu` in `--node-labels` a kubelet does not start at all."""
+    known = machine_variables(birth(labels={"node-role.kubernetes.io/gpu": "", "k8s.io/a": "b", "team": "ml"}))
+    assert "team=ml" in str(known["kubelet_labels"])
+    for way in ("labels", "label_list", "kubelet_labels"):
+        assert "node-role" not in str(known[way])
+        assert "k8s.io/a" not in str(known[way])
 
 
 def test_an_id_that_only_the_machine_can_know_is_left_to_the_shell() -> None:

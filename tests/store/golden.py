@@ -164,6 +164,14 @@ SAMPLES: Sequence[Event] = (
         provider_id="verda://h100-k7m2p9qx",
         evidence="same name and same address 10.0.0.7",
     ),
+    instance.NodePreparationAttempted(
+        **_OURS, node="h100-k7m2p9qx", uid=_NODE["uid"], changes=("label node-role.kubernetes.io/gpu=",)
+    ),
+    instance.NodePrepared(
+        **_OURS,
+        node="h100-k7m2p9qx",
+        changes=("label verda.com/contract=spot", "without taint example.com/booting=:NoSchedule"),
+    ),
     instance.ProviderIdLearned(**_OURS, provider_id="verda:///h100-k7m2p9qx"),
     instance.DeleteRequested(**_OURS, reason=instance.DeleteReason.SCALE_DOWN),
     instance.DeleteAttempted(**_OURS, attempt=1, instance_id=_ID, volume_ids=("vol-1",), retry_at=_AT),

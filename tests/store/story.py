@@ -20,7 +20,8 @@ from app.domain.cluster.commands import AbandonNodeRemoval, AttemptNodeRemoval, 
 from app.domain.cluster.ghosts import Ghost
 from app.domain.cluster.joins import AttemptProviderIdRepair, ObserveNodes, Repair
 from app.domain.cluster.learning import DiscardTemplates, MeasureNodes
-from app.domain.cluster.node import Node
+from app.domain.cluster.node import Node, NodeTaint
+from app.domain.cluster.preparing import AttemptNodePreparation, Preparation, RecordNodePrepared
 from app.domain.decide import Command
 from app.domain.envelope import Cause, Event, Recorded
 from app.domain.ids import Mark, instance_name
@@ -380,10 +381,22 @@ class Story:
             repair = Repair(node=node, instance=instance.name, provider_id=instance.provider_id, evidence="it's ours")
             self._tell(AttemptProviderIdRepair(repair=repair))
         self._tell(ObserveNodes(nodes=tuple(nodes), repairs=False))
+        self._prepare(nodes)
         self.clock.advance(timedelta(minutes=21))
         self._tell(MeasureNodes(nodes=tuple(nodes)))
         if self._random.random() < 0.1:
             self._tell(DiscardTemplates())
+
+    def _prepare(self, nodes: Sequence[Node]) -> None:
+        """Nodes are given a label, or lose a start-up taint; sometimes the outcome is never heard of."""
+        taint = NodeTaint(key="example.com/booting", effect="NoSchedule")
+        for node in nodes:
+            labels = {"node-role.kubernetes.io/gpu": ""} if self._random.random() < 0.5 else {}
+            lifted = () if labels else (taint,)
+            due = Preparation(node=node, instance=node.name, labels=labels, lifted=lifted)
+            self._tell(AttemptNodePreparation(preparation=due))
+            if self._random.random() < 0.8:
+                self._tell(RecordNodePrepared(instance=node.name, node=node.name))
 
     def _never_join(self) -> None:
         """A machine is given back as never registered; an open breaker is closed, or a machine is tried."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain.nodegroup.spec import NodeGroupSpec, Taint, TaintEffect
+from app.domain.nodegroup.spec import NodeGroupSpec, StartupTaint, Taint, TaintEffect
 from app.domain.offering import Contract, InstanceType
 from app.domain.template import TemplateNode, build_template, gpu_count, kubelet_labels, region_of
 
@@ -278,7 +278,7 @@ def test_the_kubelets_labels_are_those_it_does_not_find_out_itself() -> None:
 def test_start_up_taints_are_not_in_the_template() -> None:
     """F38: they are gone before a pod is placed, so they must not stand in the way of the simulation."""
     gpu_only = Taint(key="gpu", value="true", effect=TaintEffect.NO_SCHEDULE)
-    not_ready = Taint(key="node.cilium.io/agent-not-ready", value="true", effect=TaintEffect.NO_EXECUTE)
+    not_ready = StartupTaint(key="node.cilium.io/agent-not-ready", value="true", effect=TaintEffect.NO_EXECUTE)
     assert template(H100_TYPE, taints=(gpu_only,), startup_taints=(not_ready,)).taints == (gpu_only,)
 
 

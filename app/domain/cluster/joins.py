@@ -100,7 +100,7 @@ def observe_nodes(command: ObserveNodes, books: Books, now: datetime) -> Decisio
 
 def _registered(instance: Instance, node: Node, books: Books, now: datetime) -> Iterable[Event]:
     """What one node says of its instance; one that is older than its machine was left behind by another."""
-    if _is_older(node, instance):
+    if is_older(node, instance):
         message = (
             f"node {node.name} is older than the machine: if nothing runs there, kubectl delete node "
             f"{node.name}, and its kubelet registers anew"
@@ -122,7 +122,8 @@ def _registered(instance: Instance, node: Node, books: Books, now: datetime) -> 
     yield from learn_provider_id(LearnProviderId(instance=instance.name, provider_id=node.provider_id), books).events
 
 
-def _is_older(node: Node, instance: Instance) -> bool:
+def is_older(node: Node, instance: Instance) -> bool:
+    """The Node object was there before the machine: another one left it behind."""
     born = min(instance.created_at or instance.requested_at, instance.requested_at)
     return node.created_at + _CLOCKS_DIFFER < born
 
@@ -189,7 +190,7 @@ def repair_of(node: Node, instance: Instance) -> Repair | None:
     """
     if node.provider_id or node.name != instance.name or not instance.state.is_live or instance.instance_id is None:
         return None
-    if instance.provider_id.startswith("verda://pending/") or _is_older(node, instance):
+    if instance.provider_id.startswith("verda://pending/") or is_older(node, instance):
         return None
     if instance.ip is not None and instance.ip in node.addresses:
         evidence = f"same name and same address {instance.ip}"

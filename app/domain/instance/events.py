@@ -261,6 +261,25 @@ class ProviderIdRepairAttempted(InstanceEvent):
     evidence: str
 
 
+class NodePreparationAttempted(InstanceEvent):
+    """The intent: the very next thing is to make these changes to its node, which its kubelet may not make itself."""
+
+    type: ClassVar[str] = "instance.node-preparation-attempted"
+    words: ClassVar[str] = "preparing node {node}: {changes}"
+    node: str
+    uid: str
+    changes: tuple[str, ...]
+
+
+class NodePrepared(InstanceEvent):
+    """Its node has these labels, or no longer these start-up taints; none of it is ever done to that node again."""
+
+    type: ClassVar[str] = "instance.node-prepared"
+    words: ClassVar[str] = "node {node} is prepared: {changes}"
+    node: str
+    changes: tuple[str, ...]
+
+
 class DeleteRequested(InstanceEvent):
     """The instance is to go; nothing brings it back."""
 
@@ -347,6 +366,8 @@ AnyInstanceEvent = (
     | NodeMeasured
     | NodeDoubted
     | ProviderIdRepairAttempted
+    | NodePreparationAttempted
+    | NodePrepared
     | DeleteRequested
     | DeleteAttempted
     | DeleteRefused

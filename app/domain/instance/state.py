@@ -22,6 +22,7 @@ from app.domain.instance.events import (
     End,
     ErrorClass,
     FailureCode,
+    FetchOutcome,
     InstanceAdopted,
     InstanceCancelled,
     InstanceCreated,
@@ -32,6 +33,8 @@ from app.domain.instance.events import (
     NodeDoubted,
     NodeJoined,
     NodeMeasured,
+    NodePreparationAttempted,
+    NodePrepared,
     NodeRegistered,
     ProviderIdLearned,
     ProviderIdRepairAttempted,
@@ -49,10 +52,11 @@ class Instance:
     `ordinal` is the log position of the wish, which orders a group's instances by age. `closed_rungs` are the offerings
     refused for this wish. `retry_at` bounds the next create or delete attempt. `created_at` is the cloud's own time.
     `machine_status` is the cloud's last word, said first at `status_since`. `delete_code` says why the last deletion
-    was not taken. `script` names the uploaded startup script, `script_token` is the digest of the token in it. Prices
+    was not taken. `script` names the uploaded startup script, `script_token` is the digest of the token in it,
+    `script_fetched_at` when it was served to `script_source`. Prices
     are per hour; `billed_before` is what the machine had cost when its price last changed, at `price_since`; `cost` is
     final once the instance has ended. The `node_` fields are what the cluster showed of its node; `repaired_uid` is the
-    node that was given a provider id.
+    node that was given a provider id, `prepared_uid` the one that had `node_prepared` done to it.
     """
 
     name: str
@@ -110,6 +114,11 @@ class Instance:
     node_problem: str | None = None
     repaired_uid: str | None = None
     node_measured_at: datetime | None = None
+    prepared_uid: str | None = None
+    node_preparing: tuple[str, ...] = ()
+    node_prepared: tuple[str, ...] = ()
+    script_fetched_at: datetime | None = None
+    script_source: str | None = None
 
     @property
     def create_is_open(self) -> bool:
@@ -195,10 +204,12 @@ def evolve(instance: Instance, recorded: Recorded[AnyInstanceEvent]) -> Instance
             | NodeMeasured()
             | NodeDoubted()
             | ProviderIdRepairAttempted()
+            | NodePreparationAttempted()
+            | NodePrepared()
         ):
             return _evolve_node(placed, event, recorded.recorded_at)
         case ScriptAssigned() | ScriptFetched():
-            return _evolve_script(placed, event)
+            return _evolve_script(placed, event, recorded.recorded_at)
         case DeleteRequested():
             return replace(
                 placed,
@@ -246,10 +257,14 @@ def _evolve_deletion(instance: Instance, event: DeleteAttempted | DeleteRefused)
     return replace(instance, delete_code=event.code, retry_at=event.retry_at)
 
 
-def _evolve_script(instance: Instance, event: ScriptAssigned | ScriptFetched) -> Instance:
+def _evolve_script(instance: Instance, event: ScriptAssigned | ScriptFetched, at: datetime) -> Instance:
     if isinstance(event, ScriptAssigned):
-        return replace(instance, script=event.script, script_token=event.token_digest, script_fetches=0)
-    return replace(instance, script_fetches=instance.script_fetches + 1)
+        assigned = replace(instance, script=event.script, script_token=event.token_digest, script_fetches=0)
+        return replace(assigned, script_fetched_at=None, script_source=None)
+    asked = replace(instance, script_fetches=instance.script_fetches + 1)
+    if event.outcome is not FetchOutcome.SERVED:
+        return asked
+    return replace(asked, script_fetched_at=at, script_source=event.source)
 
 
 def _evolve_creation(
@@ -327,7 +342,14 @@ def _evolve_creation(
 
 def _evolve_node(
     instance: Instance,
-    event: ProviderIdLearned | NodeRegistered | NodeJoined | NodeMeasured | NodeDoubted | ProviderIdRepairAttempted,
+    event: ProviderIdLearned
+    | NodeRegistered
+    | NodeJoined
+    | NodeMeasured
+    | NodeDoubted
+    | ProviderIdRepairAttempted
+    | NodePreparationAttempted
+    | NodePrepared,
     at: datetime,
 ) -> Instance:
     match event:
@@ -343,6 +365,12 @@ def _evolve_node(
             return replace(instance, node_problem=event.message)
         case ProviderIdRepairAttempted():
             return replace(instance, repaired_uid=event.uid)
+        case NodePreparationAttempted():
+            before = instance.node_prepared if instance.prepared_uid == event.uid else ()
+            return replace(instance, prepared_uid=event.uid, node_preparing=event.changes, node_prepared=before)
+        case NodePrepared():
+            done = (*instance.node_prepared, *event.changes)
+            return replace(instance, node_preparing=(), node_prepared=done)
 
 
 def _wanted(instance: Instance) -> bool:

@@ -35,6 +35,19 @@ class Taint(_Value):
     effect: TaintEffect
 
 
+class LiftedWhen(StrEnum):
+    """When we take a start-up taint off a node."""
+
+    READY = "ready"
+    GPUS = "gpus"
+
+
+class StartupTaint(Taint):
+    """A taint that a node has while it starts; without `until` somebody else takes it off."""
+
+    until: LiftedWhen | None = None
+
+
 class AutoscalingOptions(_Value):
     """Per-group overrides of Cluster Autoscaler's options; None means: whatever its flags say."""
 
@@ -78,7 +91,7 @@ class NodeGroupSpec(_Value):
     os_volume_permanent: bool = True
     labels: dict[str, str] = Field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
-    startup_taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[StartupTaint, ...] = ()
     gpu_label: str = "verda.com/gpu"
     provider_id_template: str = "verda://{hostname}"
     override_num_gpus: int | None = None

@@ -10,7 +10,7 @@ from app.domain.cloud import CloudReachable, CloudUnreachable
 from app.domain.cluster.events import NodeRemoved
 from app.domain.cluster.node import Node
 from app.domain.envelope import Cause, Event, Recorded
-from app.domain.instance.events import InstanceLost, NodeDoubted, ProviderIdRepairAttempted
+from app.domain.instance.events import InstanceLost, NodeDoubted, NodePrepared, ProviderIdRepairAttempted
 from app.domain.nodegroup.events import BreakerClosed, BreakerOpened, JoinFailed, JoinSucceeded
 from app.kube.jobs.bench import Bench
 from app.kube.port import Announcement, Subject
@@ -22,6 +22,7 @@ _ON_NODES: Final[Mapping[type[Event], tuple[str, bool]]] = {
     NodeRemoved: ("NodeRemoved", False),
     NodeDoubted: ("NodeNeedsAttention", True),
     ProviderIdRepairAttempted: ("ProviderIdSet", False),
+    NodePrepared: ("NodePrepared", False),
     InstanceLost: ("MachineLost", True),
 }
 _ON_US: Final[Mapping[type[Event], tuple[str, bool]]] = {

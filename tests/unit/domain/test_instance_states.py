@@ -13,6 +13,8 @@ from app.domain.instance.events import (
     NodeDoubted,
     NodeJoined,
     NodeMeasured,
+    NodePreparationAttempted,
+    NodePrepared,
     NodeRegistered,
     ProviderIdRepairAttempted,
 )
@@ -68,6 +70,8 @@ EVENTS: dict[str, InstanceEvent] = {
         ProviderIdRepairAttempted(
             instance=A, node_group="h100", node=A, uid="u", provider_id=f"verda://{A}", evidence="same address"
         ),
+        NodePreparationAttempted(instance=A, node_group="h100", node=A, uid="u", changes=("label a=b",)),
+        NodePrepared(instance=A, node_group="h100", node=A, changes=("label a=b",)),
         delete_requested(),
         delete_attempted(),
         delete_refused(),

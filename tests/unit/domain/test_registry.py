@@ -30,6 +30,8 @@ from app.domain.instance.events import (
     NodeDoubted,
     NodeJoined,
     NodeMeasured,
+    NodePreparationAttempted,
+    NodePrepared,
     NodeRegistered,
     ProviderIdRepairAttempted,
 )
@@ -133,6 +135,8 @@ EVENTS: tuple[Event, ...] = (
     ProviderIdRepairAttempted(
         instance=A, node_group="h100", node=A, uid="u-1", provider_id=f"verda://{A}", evidence="same address"
     ),
+    NodePreparationAttempted(instance=A, node_group="h100", node=A, uid="u-1", changes=("label example.com/a=b",)),
+    NodePrepared(instance=A, node_group="h100", node=A, changes=("without taint booting=:NoSchedule",)),
     JoinFailed(node_group="h100", instance=A, in_a_row=3, ran_s=900, wished_at=NOON, message="no node"),
     JoinSucceeded(node_group="h100", instance=A),
     BreakerOpened(node_group="h100", in_a_row=3, probe_at=NOON),

@@ -22,6 +22,8 @@ node-joined             requested    submitting   provisioning running   stopped
 node-measured           requested    submitting   provisioning running   stopped   failed    -         -
 node-doubted            requested    submitting   provisioning running   stopped   failed    -         -
 provider-id-repair-attempted - -        provisioning running   stopped   failed    -         -
+node-preparation-attempted requested    submitting   provisioning running   stopped   failed    -         -
+node-prepared           requested    submitting   provisioning running   stopped   failed    -         -
 delete-requested        -            deleting     deleting     deleting  deleting  deleting  -         lost
 delete-attempted        -            -            -            -         -         -         deleting  -
 delete-refused          -            -            -            -         -         -         deleting  -
