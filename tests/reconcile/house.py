@@ -24,6 +24,7 @@ from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.observation import ObserveMachines
 from app.domain.offering import Contract, InstanceType
 from app.domain.service import StartService
+from app.errors import StoreUnavailable
 from app.ledger.ledger import Ledger
 from app.reconcile.jobs.job import Bench, FirstLook, Job
 from app.reconcile.jobs.observe import Observe
@@ -89,6 +90,11 @@ class Trap(Store):
         self.on_append(recorded)
         super().append(recorded, books)
         self.on_appended(recorded)
+
+
+def refuses_to_write(_recorded: Sequence[Recorded[Event]]) -> None:
+    """For a trap: the disk is full."""
+    raise StoreUnavailable("the disk is full")
 
 
 @dataclass(kw_only=True)

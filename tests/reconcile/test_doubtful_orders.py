@@ -9,11 +9,12 @@ from app.domain.instance.events import InstanceCreated
 from app.domain.machine import Order
 from app.errors import StoreUnavailable
 
-from .house import House
+from .house import House, refuses_to_write
 from .world import (
     DOWN,
     TIMEOUT,
     answers,
+    lists_only,
     makes_and,
     refuses,
 )
@@ -64,6 +65,25 @@ def test_an_order_in_doubt_is_not_ruled_out_while_the_list_fails(house: House) -
     house.world.always_list = lambda _show: (_ for _ in ()).throw(DOWN)
     house.ticks(40)
     assert (house.state(name), len(house.world.orders)) == ("submitting", 1)
+
+
+def test_a_machine_in_doubt_that_was_listed_is_not_ruled_out_even_if_the_disk_was_full_then(house: House) -> None:
+    """Twice unseen, seen, unseen: beside the machine that is there another one would be bought."""
+    house.world.on_create.append(makes_and(TIMEOUT))
+    (name,) = house.grow()
+    house.provision.run()
+    house.clock.advance(timedelta(minutes=2))
+    house.world.on_list.extend([lists_only(), lists_only()])
+    house.look(2)
+    house.trap.on_append = refuses_to_write
+    with pytest.raises(StoreUnavailable):
+        house.observe.run()
+    house.trap.on_append = lambda _: None
+    house.world.on_list.append(lists_only())
+    house.look()
+    assert house.state(name) == "submitting"
+    house.ticks(2)
+    assert (house.state(name), len(house.world.orders)) == ("provisioning", 1)
 
 
 def test_an_order_in_doubt_needs_several_looks_however_long_it_waits(house: House) -> None:

@@ -5,10 +5,10 @@ from decimal import Decimal
 import pytest
 from structlog.testing import capture_logs
 
-from app.errors import CloudError, OutcomeUnknown, Throttled
+from app.errors import CloudError, OutcomeUnknown, StoreUnavailable, Throttled
 
 from .conftest import MakeHouse
-from .house import House, spec
+from .house import House, refuses_to_write, spec
 from .world import DOWN, ENDED, does_not_list, does_not_look, lists_only, lists_stale
 
 UNREADABLE = OutcomeUnknown("1 of 12 entries cannot be read: no id", code="unreadable_answer", status=200)
@@ -63,6 +63,23 @@ def test_one_missing_listing_is_no_evidence(house: House) -> None:
     house.world.on_list.append(lists_only())
     house.look()
     assert (house.state(name), house.world.looks) == ("running", [])
+
+
+def test_a_machine_that_was_listed_is_not_missing_even_if_the_disk_was_full_then(house: House) -> None:
+    """Absence counts in listings in a row, and a listing counts whatever becomes of what is written about it."""
+    (name,) = house.running()
+    house.world.on_list.append(lists_only())
+    house.look()
+    house.world.change(name, "migrating")
+    house.trap.on_append = refuses_to_write
+    with pytest.raises(StoreUnavailable):
+        house.observe.run()
+    house.trap.on_append = lambda _: None
+    house.world.change(name, ENDED)
+    house.look()
+    assert house.lost() == {}
+    house.look()
+    assert set(house.lost()) == {name}
 
 
 def test_missing_from_many_listings_is_no_evidence_if_the_machine_answers(house: House) -> None:

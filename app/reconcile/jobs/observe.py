@@ -80,6 +80,7 @@ class Observe:
             self.bench.record(RecordUnreachable(code=error.code, message=error.message), cause)
             return
         self._judge(machines)
+        self._count(machines, taken_at)  # load-bearing: before anything is written, which a full disk may refuse
         listing = observation.ObserveMachines(
             machines=machines,
             backend=self.bench.cloud.backend,
@@ -113,19 +114,25 @@ class Observe:
         if len({machine.instance_id for machine in machines}) < len(machines):
             self.suspicious(Suspicion.REPEATED)
 
+    def _count(self, machines: Collection[Machine], taken_at: datetime) -> None:
+        """In how many listings in a row who or what was missing: seen once, it begins anew."""
+        books = self.bench.books
+        unseen = [(instance.name, instance.attempt) for instance in observation.unseen(books, machines, taken_at)]
+        self._unseen = Counter({key: self._unseen[key] + 1 for key in unseen})
+        absent = [instance.name for instance in observation.absent(books, machines, taken_at, self.list_lag)]
+        self._misses = Counter({name: self._misses[name] + 1 for name in absent})
+        left = set(books.cloud.orphans) - {machine.instance_id for machine in machines}
+        self._orphan_misses = Counter({name: self._orphan_misses[name] + 1 for name in left})
+
     def _rule_out_unknown(self, machines: Collection[Machine], taken_at: datetime, cause: Cause) -> None:
         """An attempt whose outcome nobody knows created nothing if nobody sees its machine, long and often enough."""
-        unseen = observation.unseen(self.bench.books, machines, taken_at)
-        keys = {(instance.name, instance.attempt): instance for instance in unseen}
-        self._unseen = Counter({key: self._unseen[key] + 1 for key in keys})
-        for (name, attempt), instance in keys.items():
+        for instance in observation.unseen(self.bench.books, machines, taken_at):
             settled = instance.unknown_since is not None and taken_at - instance.unknown_since >= self.list_lag
-            if settled and self._unseen[name, attempt] >= _SIGHTINGS_TO_RULE_OUT:
-                self.bench.record(RuleOutCreate(instance=name, attempt=attempt), cause)
+            if settled and self._unseen[instance.name, instance.attempt] >= _SIGHTINGS_TO_RULE_OUT:
+                self.bench.record(RuleOutCreate(instance=instance.name, attempt=instance.attempt), cause)
 
     def _look_for_absent(self, machines: Collection[Machine], taken_at: datetime, cause: Cause) -> None:
         absent = observation.absent(self.bench.books, machines, taken_at, self.list_lag)
-        self._misses = Counter({instance.name: self._misses[instance.name] + 1 for instance in absent})
         for instance in self._doubtful(absent)[:_LOOKUPS_PER_RUN]:
             self._confirm_ended(instance, cause)
 
@@ -187,10 +194,8 @@ class Observe:
                 if self._is_alive(machine):
                     surplus = RecordSurplus(instance=orphan.hostname, instance_id=orphan.instance_id, reason="orphan")
                     self.bench.record(surplus, cause)
-        present = {machine.instance_id for machine in machines}
-        absent = [name for name in self.bench.books.cloud.orphans if name not in present]
-        self._orphan_misses = Counter({name: self._orphan_misses[name] + 1 for name in absent})
-        left = [name for name in absent if self._orphan_misses[name] >= _MISSES_TO_DOUBT]
+        orphans = self.bench.books.cloud.orphans
+        left = [name for name in orphans if self._orphan_misses[name] >= _MISSES_TO_DOUBT]
         for instance_id in left[:_LOOKUPS_PER_RUN]:
             if self._is_gone(instance_id):
                 self.bench.record(SettleOrphan(instance_id=instance_id), cause)
