@@ -196,6 +196,11 @@ PROMISES: Final[Mapping[str, Sequence[Promise]]] = {
         ),
         Promise("Reads of a listed group never fail", _ALWAYS, ["listed_groups_always_answer"]),
         Promise(
+            "Whatever is wrong with the cloud, answers are right and quick",
+            "100 ms (p99)",
+            ["tests/faults/test_questions.py::test_answers_are_right_and_quick_during_every_fault"],
+        ),
+        Promise(
             "A failed instance is listed with its error until collected; lack of stock, money or quota is class 1",
             _AT_ONCE,
             ["failures_are_told", "failures_have_the_right_class", "wire_states_are_legal"],

@@ -93,10 +93,10 @@ class Rig(House):
             clock=BothClocks(self.clock),
         )
 
-    def lose_patience(self) -> None:
+    def lose_patience(self, seconds: float = IMPATIENCE.total_seconds()) -> None:
         """A new process that waits for no answer longer than a fault's test takes."""
         self.api.close()
-        self.api = self._connected(IMPATIENCE)
+        self.api = self._connected(timedelta(seconds=seconds))
         self.restart()
         self.observe.run()
 

@@ -16,15 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from app.clock import SeededIds, SystemClock
+from app.clock import SystemClock
 from app.ledger.ledger import Ledger, open_ledger
 from app.rpc.client import CallFailed, Client
 from app.rpc.gen import externalgrpc_pb2 as pb
-from app.rpc.server import build_server
 from app.store.sqlite import BUSY_TIMEOUT_S
 from tests.store.harness import CA, no_byte_written, one_more, start
 
 from .rig import Rig
+from .service import served
 
 SERVICE = "/clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider/"
 REQUESTS = {
@@ -41,25 +41,6 @@ person.execute("ROLLBACK")
 """
 LIMIT_S = 1.0
 """Ten times what is promised, because the machine that runs the tests may be busy."""
-
-
-@contextmanager
-def served(ledger: Ledger) -> Iterator[str]:
-    """The address of a server on a ledger."""
-    server = build_server(
-        ledger=ledger,
-        clock=SystemClock(),
-        ids=SeededIds(3),
-        address="127.0.0.1:0",
-        gpu_label="verda.com/gpu",
-        observer=lambda _method, _code, _seconds: None,
-        tls=None,
-    )
-    server.start()
-    try:
-        yield f"127.0.0.1:{server.port}"
-    finally:
-        server.stop(0.1)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ Verda down, slow, throttling, garbage
   faults/test_orders.py::test_an_order_that_goes_wrong_ends_right
   faults/test_deletions.py::test_a_deletion_that_goes_wrong_ends_right
   faults/test_answers.py::test_answers_are_right_and_quick_while_every_call_to_the_cloud_hangs
+  faults/test_questions.py::test_answers_are_right_and_quick_during_every_fault
 disk full, input/output error, locked, read-only
   store/test_disk_trouble.py::test_a_command_that_cannot_be_written_changes_nothing
   store/test_disk_trouble.py::test_readiness_recovers_only_when_the_disk_takes_a_write
