@@ -2,9 +2,9 @@
 
 A block says after its language what it is:
 
-- `sh`: run as it stands, all blocks of a page one after the other in one shell;
-- `sh cluster`: run with stand-ins for the programs that reach a cluster or a registry, which look at what they get;
-- `sh setup`: what prepares the checkout, which whoever runs the tests has done already.
+- `sh`: run as it stands, all blocks of a page one after the other in one shell; `make` says what it would do;
+- `sh serves`: the same, and it does not end: started, waited for, stopped when another server comes or the page ends;
+- `sh cluster`: run with stand-ins for the programs that reach a cluster or a registry, which look at what they get.
 """
 
 import re
@@ -72,8 +72,8 @@ EOF
 esac
 """
 _MAKE = """\
-# Stands in for make: the target has to be there.
-grep -q "^$1:" Makefile
+# Stands in for make: the target has to be there, and its recipe is printed.
+exec "$REAL_MAKE" --dry-run --always-make "$@"
 """
 _DOCKER = """\
 # Stands in for docker.
@@ -110,7 +110,8 @@ class Desk:
             (tools / name).chmod(0o755)
         (directory / ".venv").symlink_to(sys.prefix)
         (directory / "deploy").symlink_to(ROOT / "deploy")
-        (directory / "Makefile").symlink_to(ROOT / "Makefile")
+        for name in ("Makefile", "pyproject.toml", "requirements-dev.lock"):
+            (directory / name).symlink_to(ROOT / name)
         (directory / "credentials").mkdir()
         (directory / "examples").mkdir()
         for name in ("config.yaml", "scale.py"):
@@ -120,6 +121,7 @@ class Desk:
             "PATH": f"{tools}:{Path(sys.executable).parent}:{clean_environment()['PATH']}",
             "PYTHONPATH": str(ROOT),
             "REAL_KUBECTL": shutil.which("kubectl") or "",
+            "REAL_MAKE": shutil.which("make") or "",
             "TERM": "dumb",
         }
 
@@ -127,7 +129,7 @@ class Desk:
         """A text or a file's text with this desk's ports."""
         text = source.read_text() if isinstance(source, Path) else source
         for port, mine in self._ports.items():
-            text = re.sub(rf"(?<=:){port}\b", mine, text)
+            text = re.sub(rf"(?<=[: ]){port}\b", mine, text)
         return text
 
     def run(self, texts: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
