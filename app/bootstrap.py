@@ -177,9 +177,12 @@ class App:
             ids=self._ids,
             address=str(self._config.listen),
             gpu_label=self._config.gpu_label,
-            observer=self.metrics.observe_rpc,
+            observer=self._observe_rpc,
             tls=self._tls_files(),
         )
+
+    def _observe_rpc(self, method: str, code: str, seconds: float) -> None:
+        self.metrics.observe_rpc(method, code, seconds, self._clock.now())
 
     def _build_expander(self) -> grpc_expander.ExpanderServer | None:
         expander = self._config.expander

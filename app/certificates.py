@@ -47,6 +47,29 @@ def expiry_of(path: Path) -> datetime:
     return min(certificate.not_valid_after_utc for certificate in x509.load_pem_x509_certificates(path.read_bytes()))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a server shows of itself: its certificate, DER, and the names and addresses that it is good for."""
+
+    der: bytes
+    names: tuple[str, ...]
+
+
+def shown_in(pem: bytes) -> Shown:
+    """The first certificate of a PEM file, which is the server's own.
+
+    Raises:
+        ValueError: there is none.
+    """
+    certificate = x509.load_pem_x509_certificates(pem)[0]
+    try:
+        alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        alternatives = x509.SubjectAlternativeName([])
+    names = (*alternatives.get_values_for_type(x509.DNSName), *alternatives.get_values_for_type(x509.IPAddress))
+    return Shown(der=certificate.public_bytes(serialization.Encoding.DER), names=tuple(map(str, names)))
+
+
 def check_pair(certificate_pem: bytes, key_pem: bytes) -> None:
     """Whether a server can use the two together.
 

@@ -12,6 +12,9 @@ PREFIX = "verda_ca"
 OK = "ok"
 """The outcome of a job's run or a call that went well."""
 
+NOT_ALLOWED = "PERMISSION_DENIED"
+"""The gRPC status of a caller whose certificate is not on the list."""
+
 _FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 _BOOT = (15, 30, 60, 90, 120, 180, 240, 300, 420, 600, 900, 1800, 3600)
 _SLOW = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -58,6 +61,9 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.described: list[Description] = []
         self.rpc_requests = self._counter("rpc_requests", "RPCs answered, by gRPC status.", "method", "code")
+        self.rpc_last = self._gauge(
+            "rpc_last_time_seconds", "When the autoscaler was last answered, since 1970; 0 if not since the start."
+        )
         self.rpc_duration = self._histogram("rpc_duration_seconds", "Time to answer an RPC.", _FAST, "method")
         self.job_runs = self._counter("job_runs", "Runs of background jobs (ok, store, error).", "job", "outcome")
         self.job_duration = self._histogram("job_duration_seconds", "Duration of job runs.", _SLOW, "job")
@@ -108,10 +114,12 @@ class Metrics:
         self._describe(name, "histogram", words, labels)
         return Histogram(f"{PREFIX}_{name}", words, labels, buckets=buckets, registry=self.registry)
 
-    def observe_rpc(self, method: str, code: str, seconds: float) -> None:
-        """Count an answered RPC."""
+    def observe_rpc(self, method: str, code: str, seconds: float, at: datetime) -> None:
+        """Count an RPC that was answered at this time. Whoever may not ask is not the autoscaler."""
         self.rpc_requests.labels(method, code).inc()
         self.rpc_duration.labels(method).observe(seconds)
+        if code != NOT_ALLOWED:
+            self.rpc_last.set(at.timestamp())
 
     def observe_job(self, job: str, outcome: str, seconds: float, at: datetime) -> None:
         """Count a run of a job that ended at this time."""

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import typer
 
-from app.cli.checks import account, machine, past
+from app.cli.checks import account, autoscaler, machine, past
 from app.cli.checks.finding import Finding, Verdict, fine, warning, wrong
 from app.cli.options import OutputOption
 from app.cli.render import Output, show
@@ -33,7 +33,7 @@ def register(cli: typer.Typer) -> None:
 
 
 def doctor(*, config: ConfigOption = CONFIG, output: OutputOption = Output.TABLE) -> None:
-    """Look at configuration, certificates, disk, clock, account and node groups; a remedy for what is wrong.
+    """Look at configuration, certificates, disk, clock, autoscaler, account and groups; a remedy for what is wrong.
 
     Nothing is changed anywhere. Exit code 1 if something is wrong, 2 if the configuration cannot be read, 3 if the
     API does not answer.
@@ -64,7 +64,7 @@ def _look(loaded: LoadedConfig) -> Iterator[Finding]:
     yield from machine.tls(config, now)
     yield from machine.volume(config)
     yield from machine.clock(config, now)
-    yield from machine.server(config)
+    yield from autoscaler.reach(config, now)
     yield from past.quota(config, now)
     yield from _account(config)
 

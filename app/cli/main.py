@@ -51,7 +51,7 @@ COMMANDS: Families = {
     "claim": ("maintain", "Take over the machines of an earlier installation of this cluster."),
     "doctor": (
         "doctor",
-        "Look at configuration, certificates, disk, clock, account and node groups; a remedy for what is wrong.",
+        "Look at configuration, certificates, disk, clock, autoscaler, account and groups; a remedy for what is wrong.",
     ),
     "certs": ("certs", "Make a private authority with a certificate for the server and one for the autoscaler."),
     "config": ("settings", "The configuration: check it, show it whole, compare it, describe it to editors."),

@@ -52,7 +52,7 @@ def test_what_is_exposed_is_described_and_what_is_described_is_exposed(house: Ho
     house.running()
     metrics = Metrics()
     exposed: dict[str, tuple[str, frozenset[str]]] = {}
-    metrics.observe_rpc("Refresh", "OK", 0.001)
+    metrics.observe_rpc("Refresh", "OK", 0.001, NOON)
     metrics.observe_job("observe", "ok", 0.1, NOON)
     metrics.observe_api("list_instances", "ok", 0.1, NOON)
     metrics.events.labels("instance.gone").inc()

@@ -1,9 +1,8 @@
-"""What can be looked at without the cloud: files, certificates, the disk, the clock, the server."""
+"""What can be looked at without the cloud: files, certificates, the disk, the clock."""
 
 import email.utils
 import os
 import shutil
-import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from pathlib import Path
 from app.certificates import expiry_of
 from app.cli.checks.finding import Finding, fine, unknown, warning, wrong
 from app.config.model import Config
-from app.config.values import Address
 from app.domain.words import span
 from app.store.mounts import network_filesystem
 from app.store.sqlite import FIXED_SQLITE, driver, sqlite_version
@@ -98,14 +96,3 @@ def clock(config: Config, now: datetime) -> Iterator[Finding]:
         )
     else:
         yield fine("clock", "agrees with the API's")
-
-
-def server(config: Config) -> Iterator[Finding]:
-    """Whether the gRPC port answers, which is what the autoscaler needs."""
-    address: Address = config.listen
-    try:
-        with socket.create_connection((address.host, address.port), _PATIENCE_S):
-            yield fine("server", f"something listens on {address}")
-    except OSError as error:
-        remedy = "start `serve`, or run this where it runs"
-        yield unknown("server", f"nobody listens on {address}: {error.strerror or error}", remedy)
