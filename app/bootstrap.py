@@ -278,6 +278,7 @@ class App:
                 metrics=self.metrics,
                 version=version(DISTRIBUTION),
                 is_alive=self.scheduler.is_alive,
+                required=self.rpc.traffic.farewell,
                 optional=self._optional_reasons,
             )
         )
@@ -332,11 +333,12 @@ class App:
         A create call that does not end in time is left: its intent is in the log, and the next start looks for it.
         """
         _log.info("stopping", creates_in_flight=self.provision.in_flight)
+        self.rpc.refuse()
         self._admin.stop()
         self.scheduler.stop()
         self.rpc.stop(_RPC_GRACE_S)
         if self._expander is not None:
-            self._expander.stop(0)
+            self._expander.stop(_RPC_GRACE_S)
         if self.script_server is not None:
             self.script_server.stop()
         self._executor.shutdown(wait=False, cancel_futures=True)

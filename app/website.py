@@ -23,7 +23,10 @@ from app.web.server import WebServer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subjects:
-    """What the website is about. `optional` tells what hinders parts that scaling does not depend on."""
+    """What the website is about. `required` tells what keeps it from serving besides the state of its books.
+
+    `optional` tells what hinders parts that scaling does not depend on.
+    """
 
     config: Config
     ledger: Ledger
@@ -33,6 +36,7 @@ class Subjects:
     metrics: Metrics
     version: str
     is_alive: Callable[[], bool]
+    required: Callable[[], Sequence[Reason]]
     optional: Callable[[], Sequence[Reason]]
 
 
@@ -62,6 +66,7 @@ def build_website(of: Subjects) -> WebServer:
             registry=of.metrics.registry,
             is_alive=of.is_alive,
             dashboard=dashboard,
+            required=of.required,
             optional=of.optional,
             token_file=http.token_file,
         )

@@ -17,6 +17,7 @@ from app.ledger.serving import Reason
 from app.log import CORRELATION_ID, DURATION, RPC, get_logger
 from app.rpc.status import status_of
 from app.rpc.tls import is_allowed
+from app.rpc.traffic import Traffic
 
 SERVICE = "clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider"
 ACTOR = "cluster-autoscaler"
@@ -60,6 +61,7 @@ class Edge(grpc.ServerInterceptor):
     ) -> None:
         self._clock = clock
         self._ids = ids
+        self.traffic = Traffic(clock)
         self._gate = gate
         self._observer = observer
         self._allowed_clients = allowed_clients
@@ -82,6 +84,10 @@ class Edge(grpc.ServerInterceptor):
 
     def _around(self, method: str, handle: Callable[[Any, grpc.ServicerContext], Any]) -> Callable[..., Any]:
         def edge(request: Any, context: grpc.ServicerContext) -> Any:
+            with self.traffic.passing():
+                return answered(request, context)
+
+        def answered(request: Any, context: grpc.ServicerContext) -> Any:
             began = self._clock.monotonic()
             call = self._call(context, began)
             token = _current.set(call)
@@ -110,7 +116,7 @@ class Edge(grpc.ServerInterceptor):
             raise NotAllowed("the client's certificate carries none of the names in tls.allowed_clients")
         if began >= call.not_after:
             raise DeadlinePassed("the caller's deadline had passed before the call was begun")
-        obstacles = self._gate()
+        obstacles = (*self.traffic.farewell(), *self._gate())
         if obstacles:
             raise NotServing("; ".join(reason.message for reason in obstacles))
 

@@ -15,6 +15,7 @@ from app.rpc.cloudprovider import CloudProvider
 from app.rpc.gen.externalgrpc_pb2_grpc import add_CloudProviderServicer_to_server
 from app.rpc.interceptors import SERVICE, Edge, RpcObserver
 from app.rpc.tls import CONNECTION_AGE_MS, Certificates, TlsFiles
+from app.rpc.traffic import Traffic
 
 _WORKERS = 32
 _OPTIONS = (
@@ -38,6 +39,7 @@ class RpcServer:
 
     server: grpc.Server
     provider: CloudProvider
+    traffic: Traffic
     health: health.HealthServicer
     ledger: Ledger
     port: int
@@ -54,9 +56,18 @@ class RpcServer:
         for service in ("", SERVICE):
             self.health.set(service, status)
 
-    def stop(self, grace_s: float) -> None:
-        """Say NOT_SERVING, take no more calls, wait for those under way."""
+    def refuse(self) -> None:
+        """Say NOT_SERVING, and let no more calls in: they are answered UNAVAILABLE."""
         self.health.enter_graceful_shutdown()
+        self.traffic.close()
+
+    def stop(self, grace_s: float) -> None:
+        """Let no more calls in, answer those under way, close the port.
+
+        The port last: a call that gRPC has taken and not handed over yet is dropped with it, and ends as CANCELLED.
+        """
+        self.refuse()
+        self.traffic.settle(grace_s)
         self.server.stop(grace_s).wait(grace_s + 1)
         self.provider.close()
 
@@ -102,4 +113,4 @@ def build_server(
             port = server.add_secure_port(address, certificates.credentials())
     except RuntimeError as error:
         raise ListenError(f"cannot listen on {address}: is another process using the port?") from error
-    return RpcServer(server=server, provider=provider, health=servicer, ledger=ledger, port=port)
+    return RpcServer(server=server, provider=provider, traffic=edge.traffic, health=servicer, ledger=ledger, port=port)

@@ -22,7 +22,8 @@ from app.web.guard import Guard
 class Parts:
     """What the pages are made of.
 
-    `optional` tells what hinders parts that scaling does not depend on: remarks that never make the answer "not ready".
+    `required` tells what keeps it from serving besides the state of its books, `optional` what hinders parts that
+    scaling does not depend on: remarks that never make the answer "not ready".
     Who shows the token in `token_file` sees everything, others only whether it lives and is ready; None opens all.
     """
 
@@ -30,6 +31,7 @@ class Parts:
     registry: CollectorRegistry
     is_alive: Callable[[], bool]
     dashboard: Dashboard
+    required: Callable[[], Sequence[Reason]] = tuple
     optional: Callable[[], Sequence[Reason]] = tuple
     token_file: Path | None = None
 
@@ -48,7 +50,7 @@ def build_pages(parts: Parts) -> ASGIApp:
         return PlainTextResponse("a background job has been stuck for too long\n", status_code=503)
 
     def readyz(_request: Request) -> Response:
-        reasons = complaints(ledger)
+        reasons = (*parts.required(), *complaints(ledger))
         body = {
             "ready": not reasons,
             "reasons": _as_json(reasons),

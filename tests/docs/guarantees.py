@@ -211,6 +211,14 @@ PROMISES: Final[Mapping[str, Sequence[Promise]]] = {
             ["a_refusal_changes_nothing", "nothing_is_done_for_callers_who_left", "strangers_are_not_given_back"],
         ),
         Promise(
+            "Told to stop, it answers what it has let in, and says UNAVAILABLE to what still comes",
+            _ALWAYS,
+            [
+                "tests/rpc/test_stop.py::test_what_was_let_in_is_answered_and_what_comes_is_refused",
+                "tests/e2e/test_main_job.py::test_sigterm_loses_no_answer_that_was_given",
+            ],
+        ),
+        Promise(
             "A new database answers nothing before the cloud has been seen",
             _ALWAYS,
             [

@@ -1,13 +1,16 @@
 """The main job with real processes: the autoscaler asks, the log remembers, the cloud delivers."""
 
+import itertools
 import random
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from app.rpc.client import CallFailed
+from app.rpc.client import CallFailed, Client
+from app.store.reading import reading
 from tests.e2e.harness import FAST, GROUP, Provider, alive, control, simulator, until, volumes
 
 _WITH_A_GAP = """
@@ -148,6 +151,34 @@ def test_sigterm_ends_it_within_five_seconds_even_while_orders_hang(tmp_path: Pa
         provider.start()
         until(lambda: provider.states("gpu-workers") == [1], what="the machine was found")
         assert len(alive(sim)) == 1
+
+
+def test_sigterm_loses_no_answer_that_was_given(tmp_path: Path) -> None:
+    """Eight callers who ask without pause: what was answered OK, and nothing else, is in the log."""
+    with simulator() as sim, Provider(tmp_path, sim, {"gpu-workers": {**GROUP, "max_size": 100_000}}) as provider:
+        with ThreadPoolExecutor(8) as threads:
+            callers = [threads.submit(_ask_until_refused, provider.client) for _ in range(8)]
+            until(lambda: provider.client.target_size("gpu-workers") > 20, what="it is busy")
+            code, _ = provider.stop()
+            outcomes = [caller.result() for caller in callers]
+        assert code == 0
+        # Who asks in the very instant in which the port is closed is cut off, and nothing has been done.
+        assert {status for _, status in outcomes} <= {"UNAVAILABLE", "CANCELLED"}
+        with reading(provider.database) as connection:
+            (wished,) = connection.exec_driver_sql(
+                "SELECT count(*) FROM v_events WHERE type = 'instance.requested'"
+            ).one()
+        assert wished == sum(count for count, _ in outcomes)
+
+
+def _ask_until_refused(client: Client) -> tuple[int, str]:
+    """How many increases were answered OK, and how it ended."""
+    for count in itertools.count():
+        try:
+            client.increase_size("gpu-workers", 1)
+        except CallFailed as failure:
+            return count, failure.status
+    raise AssertionError("it counts for ever")
 
 
 def test_pages_tell_health_readiness_and_metrics(tmp_path: Path) -> None:

@@ -37,7 +37,9 @@ killed at any instant
   store/test_restore.py::test_nothing_starts_on_what_an_interrupted_restore_left
 two replicas
   e2e/test_main_job.py::test_second_process_on_the_same_database_refuses_to_start
-told to stop with orders under way
+told to stop with work under way
+  rpc/test_stop.py::test_what_was_let_in_is_answered_and_what_comes_is_refused
+  e2e/test_main_job.py::test_sigterm_loses_no_answer_that_was_given
   e2e/test_main_job.py::test_sigterm_ends_it_within_five_seconds_even_while_orders_hang
 bad configuration at start
   e2e/test_command_line.py::test_wrong_usage_is_told_and_changes_nothing

@@ -31,6 +31,7 @@ class Site:
         *,
         token_file: Path | None = None,
         archive: Archive | None = None,
+        required: Sequence[Reason] = (),
         optional: Sequence[Reason] = (),
     ) -> None:
         dashboard = Dashboard(
@@ -45,6 +46,7 @@ class Site:
             registry=CollectorRegistry(),
             is_alive=lambda: True,
             dashboard=dashboard,
+            required=lambda: required,
             optional=lambda: optional,
             token_file=token_file,
         )

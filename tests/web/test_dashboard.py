@@ -227,6 +227,15 @@ def basic(user: str, token: str) -> dict[str, str]:
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{token}".encode()).decode()}
 
 
+def test_a_provider_that_stops_lives_and_is_not_ready(house: House) -> None:
+    """Whoever sends it calls turns away before it refuses them."""
+    stopping = Reason(code="stopping", message="the provider is stopping")
+    with Site(house, required=[stopping]) as site:
+        assert site.get("/healthz").status == 200
+        answer = site.get("/readyz")
+        assert (answer.status, '"code":"stopping"' in answer.text) == (503, True)
+
+
 def test_token_opens_everything_but_health_which_is_open(house: House, token_file: Path) -> None:
     """A kubelet has none; everybody else shows it as bearer or as the password that a browser asks for."""
     with Site(house, token_file=token_file) as site:
