@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -98,6 +99,7 @@ def test_it_is_not_serving_before_it_stops(service: Service) -> None:
     service.server.refuse()
     service.server.update_health()
     with grpc.insecure_channel(service.address) as channel:
-        answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=LONGEST_WAIT_S)
+        stub: Any = health_pb2_grpc.HealthStub(channel)
+        answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=LONGEST_WAIT_S)
     assert answer.status == health_pb2.HealthCheckResponse.NOT_SERVING
     assert [reason.code for reason in service.server.traffic.farewell()] == ["stopping"]
