@@ -49,6 +49,7 @@ from app.rpc.server import RpcServer, build_server
 from app.rpc.tls import ServerFiles, TlsFiles
 from app.simulator.config import SimulatorConfig
 from app.simulator.http import Simulator
+from app.startup.tokens import standing_tokens
 from app.store.sqlite import sqlite_version
 from app.web.scripts import one_time_pages
 from app.web.server import WebServer
@@ -104,6 +105,7 @@ class App:
             undo.callback(self.rpc.server.stop, None)
             self._expander = self._build_expander()
             self.reload = self._build_reload(loaded, origin)
+            self._mint = None if self._cluster is None else self._cluster.mint(self.ledger, self._ids)
             self._executor = ThreadPoolExecutor(self._config.verda.parallel_creates, thread_name_prefix="create")
             self.scheduler = self._build_scheduler()
             self.web = self._build_web()
@@ -212,6 +214,7 @@ class App:
             keeper=keeper,
             sources=scripts.sources(self._config),
             fetch_url=self._config.startup_script_server.url,
+            mint=self._mint,
         )
         self.metrics.scripts_limit.set(SCRIPT_QUOTA)
         self.provision = Provision(
@@ -252,9 +255,10 @@ class App:
         )
 
     def _cluster_jobs(self) -> Sequence[Scheduled]:
-        if self._cluster is None:
+        if self._cluster is None or self._mint is None:
             return ()
-        return (Scheduled(job=self._cluster.job(self.ledger, self._ids), every=self._config.intervals.observe),)
+        job = self._cluster.job(self.ledger, self._ids, self._mint, lambda: standing_tokens(self._desk.sources))
+        return (Scheduled(job=job, every=self._config.intervals.observe),)
 
     def _reload_jobs(self) -> Sequence[Scheduled]:
         return () if self.reload is None else (Scheduled(job=self.reload, every=_WORK_INTERVAL),)
@@ -287,7 +291,7 @@ class App:
         address = self._config.startup_script_server.listen
         if address is None:
             return None
-        pages = one_time_pages(self.ledger, self._ids, lambda: self._desk.sources)
+        pages = one_time_pages(self.ledger, self._ids, lambda: self._desk.sources, self._mint)
         return WebServer(pages, address.host, address.port)
 
     def _optional_reasons(self) -> Sequence[Reason]:

@@ -135,6 +135,11 @@ ListenAddress = Annotated[
 LabelKey = Annotated[str, BeforeValidator(kubernetes.label_key), Named("label key")]
 LabelValue = Annotated[str, BeforeValidator(kubernetes.label_value), Named("label value")]
 Labels = Annotated[dict[LabelKey, LabelValue], Named("labels")]
+BootstrapGroups = Annotated[
+    tuple[Annotated[str, BeforeValidator(kubernetes.bootstrap_group)], ...],
+    AfterValidator(kubernetes.at_least_one),
+    Named("groups"),
+]
 Quantity = Annotated[str, BeforeValidator(kubernetes.quantity), Named("quantity")]
 Resources = Annotated[
     dict[Annotated[str, BeforeValidator(kubernetes.resource_name)], Quantity],

@@ -81,11 +81,15 @@ ScriptValueName = Annotated[str, BeforeValidator(_value_name), f.Named("name")]
 
 
 class ScriptValue(f.Section):
-    """A value for a startup script: text, `{file: …}` or `{env: …}`."""
+    """A value for a startup script: text, `{file: …}`, `{env: …}` or `{bootstrap_token: …}`."""
 
     value: SecretStr | None = Field(default=None, description="The value itself.")
     file: f.FilePath | None = Field(default=None, description="A file that holds the value.")
     env: f.Text | None = Field(default=None, description="An environment variable that holds the value.")
+    bootstrap_token: f.Duration | None = Field(
+        default=None,
+        description="Make a join token of the cluster's own for each machine, good for so long; needs `kubernetes`.",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -94,9 +98,11 @@ class ScriptValue(f.Section):
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
-        given = [name for name in ("value", "file", "env") if getattr(self, name) is not None]
+        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
         if len(given) != 1:
-            raise Refused("must be text, {file: …} or {env: …}", remedy="give exactly one of them")
+            raise Refused(
+                "must be text, {file: …}, {env: …} or {bootstrap_token: …}", remedy="give exactly one of them"
+            )
         return self
 
 

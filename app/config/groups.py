@@ -104,7 +104,8 @@ class NodeGroup(f.Section):
         default=None, validate_default=True, description="Where the machine fetches its startup script."
     )
     script_values: dict[ScriptValueName, ScriptValue] = Field(
-        default_factory=dict, description="Values for the startup script: text, `{file: …}` or `{env: …}`."
+        default_factory=dict,
+        description="Values for the startup script: text, `{file: …}`, `{env: …}` or `{bootstrap_token: …}`.",
     )
     startup_script_keep: f.AnyDuration = Field(
         default=timedelta(minutes=10),

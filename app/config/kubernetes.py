@@ -11,6 +11,7 @@ from app.domain.quantity import parse_quantity
 
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _DNS_SUBDOMAIN = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_BOOTSTRAP_GROUP = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]")
 _BARE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
 _RESERVABLE = ("cpu", "memory", "ephemeral-storage")
 _NAME_RULE = "letters, digits, - _ . with a letter or digit at both ends, at most 63 characters"
@@ -35,6 +36,24 @@ def label_value(value: object) -> str:
     if word and not _LABEL_NAME.fullmatch(word):
         raise Refused("must be a Kubernetes label value", remedy=f"empty, or {_NAME_RULE}")
     return word
+
+
+def bootstrap_group(value: object) -> str:
+    """A group that a bootstrap token may put its bearer into."""
+    name = text(value)
+    if not _BOOTSTRAP_GROUP.fullmatch(name):
+        raise Refused(
+            "must be a group of bootstrap tokens",
+            remedy="it begins with system:bootstrappers: and has small letters, digits, : and -",
+        )
+    return name
+
+
+def at_least_one(groups: tuple[str, ...]) -> tuple[str, ...]:
+    """A token that puts its bearer into no group lets nobody join."""
+    if not groups:
+        raise Refused("must not be empty", remedy="leave it out for kubeadm's own")
+    return groups
 
 
 def taint_parts(value: str) -> dict[str, str]:

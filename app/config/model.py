@@ -130,6 +130,10 @@ class Kubernetes(f.Section):
         ),
     )
     events: f.Truth = Field(default=True, description="Write Kubernetes events.")
+    bootstrap_token_groups: f.BootstrapGroups = Field(
+        default=("system:bootstrappers:kubeadm:default-node-token",),
+        description="Groups that join tokens made for machines belong to; with k3s, `…:k3s:default-node-token`.",
+    )
     endpoint: f.Text | None = Field(default=None, description="Older key without effect.")
     token: SecretStr | None = Field(default=None, description="Older key without effect.")
     ca_hash: f.Text | None = Field(default=None, description="Older key without effect.")

@@ -18,7 +18,7 @@ from app.config.merge import groups
 from app.config.model import Config
 from app.config.source import Unreadable, read_bytes
 from app.config.specs import to_specs
-from app.config.values import Refused
+from app.config.values import Refused, duration_text
 from app.startup.sources import ReadValue, ScriptSource
 from app.startup.template import ScriptError, packaged
 from app.startup.variables import sample_birth
@@ -63,10 +63,11 @@ def check(draft: Draft, config: Config) -> None:
         if key is None or not isinstance(group, NodeGroup):
             continue
         path = (shape.GROUPS, name, key)
+        _check_minted(draft, config, group, (shape.GROUPS, name, "script_values"))
         if any(draft.is_spoiled((shape.GROUPS, name, "script_values", value, "env")) for value in group.script_values):
             continue
         try:
-            script = _source(group, key).script(sample_birth(specs[name], cluster))
+            script = _source(group, key).trial(sample_birth(specs[name], cluster))
         except (Refused, Unreadable) as reason:
             draft.blame(path, str(reason))
         except ScriptError as error:
@@ -76,6 +77,20 @@ def check(draft: Draft, config: Config) -> None:
             size = len(script.text.encode("utf-8", "replace"))
             if size > LARGE:
                 draft.warn(path, f"is {size} bytes long: Verda names no limit, but more than {LARGE} are often refused")
+
+
+def _check_minted(draft: Draft, config: Config, group: NodeGroup, path: Path) -> None:
+    """A token that is made for a machine needs a cluster to make it in, and has to live until the machine joins."""
+    for name, value in group.script_values.items():
+        ttl = value.bootstrap_token
+        if ttl is None:
+            continue
+        where = (*path, name, "bootstrap_token")
+        if not config.kubernetes.enabled:
+            draft.blame(where, "needs the cluster that the token is for: set kubernetes.enabled")
+        elif config.startup_script_server.url is None and ttl < group.provision_timeout:
+            limit = duration_text(group.provision_timeout)
+            draft.warn(where, f"is shorter than provision_timeout, {limit}: a machine that boots slowly cannot join")
 
 
 def sources(config: Config) -> Mapping[str, ScriptSource]:
@@ -94,11 +109,13 @@ def _key(group: NodeGroup) -> str | None:
 
 
 def _source(group: NodeGroup, key: str) -> ScriptSource:
-    values: dict[str, ReadValue] = {name: _reader(name, value) for name, value in group.script_values.items()}
+    given = group.script_values.items()
+    minted = {name: value.bootstrap_token for name, value in given if value.bootstrap_token is not None}
+    values: dict[str, ReadValue] = {name: _reader(name, value) for name, value in given if name not in minted}
     if group.startup_script_url is not None:
         url = group.startup_script_url
         values["fetch_url"] = lambda: url
-    return ScriptSource(template=_text(group, key), values=values)
+    return ScriptSource(template=_text(group, key), values=values, minted=minted)
 
 
 def _text(group: NodeGroup, key: str) -> str:

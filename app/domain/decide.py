@@ -7,7 +7,7 @@ from app.domain import adoption, cloud, deadlines, observation, script_decide, s
 from app.domain.books import Books
 from app.domain.cluster import commands as cluster_commands
 from app.domain.cluster import decide as cluster_decide
-from app.domain.cluster import joins, learning, preparing
+from app.domain.cluster import joins, learning, preparing, tokens
 from app.domain.envelope import Decision
 from app.domain.instance import commands as instance_commands
 from app.domain.instance import decide as instance_decide
@@ -56,6 +56,7 @@ ClusterCommand = (
     | preparing.RecordNodePrepared
     | learning.MeasureNodes
     | learning.DiscardTemplates
+    | tokens.TokenCommand
 )
 StartupCommand = service.StartService | startup.RecordRestore | startup.ClaimInstallation
 Command = (
@@ -185,6 +186,8 @@ def _decide_cloud(command: CloudCommand, books: Books, now: datetime) -> Decisio
 
 
 def _decide_cluster(command: ClusterCommand, books: Books, now: datetime) -> Decision:
+    if isinstance(command, tokens.TokenCommand):
+        return _decide_token(command, books, now)
     match command:
         case cluster_commands.AttemptNodeRemoval():
             return cluster_decide.attempt_node_removal(command, books)
@@ -204,6 +207,20 @@ def _decide_cluster(command: ClusterCommand, books: Books, now: datetime) -> Dec
             return learning.measure_nodes(command, books, now)
         case learning.DiscardTemplates():
             return learning.discard_templates(command, books)
+        case _:
+            assert_never(command)
+
+
+def _decide_token(command: tokens.TokenCommand, books: Books, now: datetime) -> Decision:
+    match command:
+        case tokens.AttemptJoinToken():
+            return tokens.attempt_join_token(command, books, now)
+        case tokens.RecordJoinTokenMinted():
+            return tokens.record_join_token_minted(command, books)
+        case tokens.RecordJoinTokenRevoked():
+            return tokens.record_join_token_revoked(command, books)
+        case tokens.ObserveJoinTokens():
+            return tokens.observe_join_tokens(command, books, now)
         case _:
             assert_never(command)
 

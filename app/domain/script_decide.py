@@ -151,6 +151,12 @@ def _needs_its_script(instance: Instance, books: Books, now: datetime) -> bool:
     return now - instance.running_at < books.groups[instance.node_group].spec.startup_script_keep
 
 
+def may_fetch(instance: Instance) -> bool:
+    """Its script would be served now."""
+    is_wanted = instance.state.is_live and instance.state is not InstanceState.FAILED
+    return instance.script_token is not None and not instance.script_fetches and is_wanted
+
+
 def record_fetch(command: RecordFetch, books: Books) -> Decision:
     """Served once, while the machine is wanted. Refusals are written down too, a few of them: tokens may leak.
 

@@ -3,10 +3,11 @@
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from app.domain.cluster.node import Node
 from app.errors import ClusterConflict, ClusterError
-from app.kube.port import Announcement, NodeChanges
+from app.kube.port import Announcement, BootstrapToken, NodeChanges, TokenSeen
 
 
 class FakeCluster:
@@ -21,6 +22,8 @@ class FakeCluster:
         self.stale: Sequence[Node] | None = None
         self.deleted: list[str] = []
         self.announced: list[Announcement] = []
+        self.tokens: dict[str, BootstrapToken] = {}
+        self.standing: dict[str, datetime | None] = {}
         self._nodes: dict[str, Node] = {}
         self._version = 0
         self._lock = threading.Lock()
@@ -79,6 +82,29 @@ class FakeCluster:
                 labels={**known.labels, **changes.labels},
                 taints=tuple(taint for taint in known.taints if taint not in changes.without_taints),
             )
+
+    def create_token(self, token: BootstrapToken) -> None:
+        """Keep it, unless there is one of that id."""
+        self._may("create_token")
+        with self._lock:
+            if token.token_id in self.tokens:
+                raise ClusterConflict(f"there is a join token {token.token_id}")
+            self.tokens[token.token_id] = token
+
+    def delete_token(self, token_id: str) -> None:
+        """Forget it."""
+        self._may("delete_token")
+        with self._lock:
+            self.tokens.pop(token_id, None)
+
+    def token(self, token_id: str) -> TokenSeen | None:
+        """Those that were made here, and those that `standing` says the operator made."""
+        self._may("token")
+        with self._lock:
+            if token_id in self.standing:
+                return TokenSeen(expires_at=self.standing[token_id])
+            made = self.tokens.get(token_id)
+            return None if made is None else TokenSeen(expires_at=made.expires_at)
 
     def announce(self, announcement: Announcement) -> None:
         """Keep it; once for each key."""

@@ -4,6 +4,7 @@ Lightkube's client cannot delete under preconditions, asks for no bookmarks, and
 dead (docs/adr/0006).
 """
 
+import base64
 import contextlib
 from collections.abc import Sequence
 from datetime import timedelta
@@ -18,13 +19,14 @@ from lightkube.core.exceptions import ConfigError
 
 from app.clock import Clock
 from app.domain.cluster.node import Node
-from app.errors import ClusterConflict, ConfigurationError, Problem
+from app.errors import ClusterConflict, ClusterError, ClusterUnavailable, ConfigurationError, Problem
 from app.kube.api import Api, Json, Limits
-from app.kube.port import Announcement, NodeChanges, Subject
+from app.kube.port import Announcement, BootstrapToken, NodeChanges, Subject, TokenSeen
 from app.kube.watch import NODES, NodeWatch
-from app.kube.wire import read_node
+from app.kube.wire import read_expiration, read_node
 
 _CONNECT = timedelta(seconds=5)
+_SECRETS = "/api/v1/namespaces/kube-system/secrets"
 _LONGEST_MESSAGE = 1024
 """Kubernetes refuses events with longer ones."""
 
@@ -63,6 +65,27 @@ class LightkubeCluster:
         """One JSON patch that first tests that this is the node that was read, unchanged."""
         if self._api.patch(_path(node.name), _operations(node, changes)) is None:
             raise ClusterConflict(f"node {node.name} is gone")
+
+    def create_token(self, token: BootstrapToken) -> None:
+        """A Secret as `kubeadm token create` makes it; Kubernetes itself deletes it when its time is over."""
+        try:
+            made = self._api.post(_SECRETS, _secret(token))
+        except ClusterError as error:
+            refusal = _without_secret(error, token)
+        else:
+            if made is not None:
+                return
+            refusal = ClusterUnavailable("the API server has no place for a join token")
+        raise refusal  # outside of `except`, so that no traceback leads to what the server said
+
+    def delete_token(self, token_id: str) -> None:
+        """By its name."""
+        self._api.delete(_token_path(token_id), {"kind": "DeleteOptions", "apiVersion": "v1"})
+
+    def token(self, token_id: str) -> TokenSeen | None:
+        """Only its end is looked at."""
+        answer = self._api.get(_token_path(token_id))
+        return None if answer is None else TokenSeen(expires_at=read_expiration(answer))
 
     def announce(self, announcement: Announcement) -> None:
         """An event of the core group, in the subject's namespace; those of nodes are in `default`, as kubelets' are."""
@@ -117,6 +140,40 @@ def _operations(node: Node, changes: NodeChanges) -> Sequence[Json]:
     # From the end, so that the places of those before stay right.
     operations.extend({"op": "remove", "path": f"/spec/taints/{index}"} for index in reversed(unwanted))
     return operations
+
+
+def _secret(token: BootstrapToken) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": f"bootstrap-token-{token.token_id}",
+            "namespace": "kube-system",
+            "labels": {"app.kubernetes.io/managed-by": "verda-cloud-provider"},
+        },
+        "type": "bootstrap.kubernetes.io/token",
+        "stringData": {
+            "description": token.description,
+            "token-id": token.token_id,
+            "token-secret": token.secret,
+            "expiration": token.expires_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "usage-bootstrap-authentication": "true",
+            "usage-bootstrap-signing": "true",
+            "auth-extra-groups": ",".join(token.groups),
+        },
+    }
+
+
+def _without_secret(error: ClusterError, token: BootstrapToken) -> ClusterError:
+    """The error, unless the server has repeated the secret, plainly or as it is stored."""
+    told = base64.b64encode(token.secret.encode()).decode()
+    if token.secret not in error.message and told not in error.message:
+        return error
+    return type(error)("the API server refuses the join token in words that repeat it")
+
+
+def _token_path(token_id: str) -> str:
+    return f"{_SECRETS}/bootstrap-token-{quote(token_id, safe='')}"
 
 
 def _escaped(key: str) -> str:

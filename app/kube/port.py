@@ -43,6 +43,24 @@ class Announcement:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootstrapToken:
+    """A join token that is to be in the cluster until it is deleted or its time is over, whichever comes first."""
+
+    token_id: str
+    secret: str = field(repr=False)
+    description: str
+    groups: tuple[str, ...]
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenSeen:
+    """A join token that is in the cluster. `expires_at` is None if it never ends."""
+
+    expires_at: datetime | None
+
+
 class Cluster(Protocol):
     """A Kubernetes API."""
 
@@ -68,6 +86,22 @@ class Cluster(Protocol):
         Raises:
             ClusterConflict: it has changed since it was read, or does not allow that, or is gone.
         """
+        ...
+
+    def create_token(self, token: BootstrapToken) -> None:
+        """Put a join token into the cluster. No error ever repeats its secret.
+
+        Raises:
+            ClusterConflict: there is one of that id.
+        """
+        ...
+
+    def delete_token(self, token_id: str) -> None:
+        """Delete a join token; that it is gone already is fine."""
+        ...
+
+    def token(self, token_id: str) -> TokenSeen | None:
+        """What the cluster knows of a join token, None if it has none of that id."""
         ...
 
     def announce(self, announcement: Announcement) -> None:

@@ -11,7 +11,9 @@ from app.kube.jobs.clean_up import CleanUp
 from app.kube.jobs.cluster import TendCluster
 from app.kube.jobs.join import Join, LearnTemplates, RepairProviderIds
 from app.kube.jobs.prepare import PrepareNodes
+from app.kube.jobs.tokens import RevokeJoinTokens, StandingTokens, WatchJoinTokens
 from app.kube.lightkube import LightkubeCluster, own_subject, read_kubeconfig
+from app.kube.tokens import Mint
 from app.kube.troubles import Troubles
 from app.ledger.ledger import Ledger
 from app.ledger.serving import Reason
@@ -29,10 +31,19 @@ class ClusterSide:
         self._cluster = LightkubeCluster(config, clock)
         self._troubles = Troubles()
 
-    def job(self, ledger: Ledger, ids: Ids) -> TendCluster:
+    def mint(self, ledger: Ledger, ids: Ids) -> Mint:
+        """What makes join tokens for machines, with these books."""
+        groups = self._settings.bootstrap_token_groups
+        return Mint(ledger=ledger, cluster=self._cluster, clock=self._clock, ids=ids, groups=groups)
+
+    def job(self, ledger: Ledger, ids: Ids, mint: Mint, standing: StandingTokens) -> TendCluster:
         """The job over these books. Once: it listens to the ledger from now on."""
         bench = Bench(ledger=ledger, cluster=self._cluster, clock=self._clock, ids=ids)
-        return TendCluster(bench=bench, works=self._works(bench), troubles=self._troubles)
+        tokens = (
+            RevokeJoinTokens(bench=bench, under_way=lambda: mint.under_way),
+            WatchJoinTokens(bench=bench, standing=standing),
+        )
+        return TendCluster(bench=bench, works=(*self._works(bench), *tokens), troubles=self._troubles)
 
     def _works(self, bench: Bench) -> Sequence[Work]:
         settings, nodes = self._settings, self._settings.clean_up_nodes

@@ -1,6 +1,7 @@
 """The JSON of the Kubernetes API, as far as we read it."""
 
-from datetime import datetime
+import base64
+from datetime import UTC, datetime
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
@@ -118,6 +119,26 @@ def read_node(value: object) -> Node:
         ClusterUnavailable: it cannot be read.
     """
     return _node(_read(_Node, value))
+
+
+class _Secret(BaseModel):
+    data: dict[str, str] | None = None
+
+
+def read_expiration(value: object) -> datetime | None:
+    """When a bootstrap token ends, None if never.
+
+    Raises:
+        ClusterUnavailable: it cannot be read. Never repeats any of it.
+    """
+    encoded = (_read(_Secret, value).data or {}).get("expiration")
+    if not encoded:
+        return None
+    try:
+        found = datetime.fromisoformat(base64.b64decode(encoded, validate=True).decode().strip())
+    except ValueError:
+        raise ClusterUnavailable("the expiration of a join token cannot be read") from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def read_bookmark(value: object) -> str:

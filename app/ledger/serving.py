@@ -95,6 +95,8 @@ def remarks(books: Books) -> tuple[Reason, ...]:
             message = f"node group {group.name}: {words(group)}; of the last one: {group.joining.message}"
             reasons.append(Reason(code=FailureCode.NEVER_JOINED, message=message))
     reasons.extend(_odd_machines(books))
+    doubts = books.cluster.doubtful_tokens.values()
+    reasons.extend(Reason(code="join-token-ends", message=doubt.message) for doubt in doubts)
     return tuple(reasons)
 
 

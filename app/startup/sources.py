@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final
 
 from app.startup.template import ScriptError, render
@@ -30,12 +31,25 @@ class Script:
         return hashlib.sha256(self.text.encode()).hexdigest()[:32]
 
 
+SAMPLE_TOKEN: Final = "abcdef.0123456789abcdef"  # noqa: S105 - nobody's
+"""Stands for a token that is made for each machine, where a script is only tried. Kubernetes' own example."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptSource:
-    """A group's template with its values."""
+    """A group's template with its values. `minted` are those made anew for each machine, with their time to live."""
 
     template: str = field(repr=False)
     values: Mapping[str, ReadValue] = field(default_factory=dict, repr=False)
+    minted: Mapping[str, timedelta] = field(default_factory=dict)
+
+    def trial(self, birth: Birth) -> Script:
+        """The script with samples in the place of what would be made for the machine.
+
+        Raises:
+            ScriptError: as `script` does.
+        """
+        return self.script(birth, dict.fromkeys(self.minted, SAMPLE_TOKEN))
 
     def script(self, birth: Birth, more: Mapping[str, str] | None = None) -> Script:
         """The script for one machine; `more` are values of ours besides the operator's.
@@ -44,6 +58,9 @@ class ScriptSource:
             ScriptError: a value cannot be read, the template uses a name that nobody gave, or the result is no script.
         """
         values = {name: read() for name, read in self.values.items()} | dict(more or {})
+        unmade = [name for name in self.minted if name not in values]
+        if unmade:
+            raise ScriptError(f"cannot have {unmade[0]}: only the provider itself makes it, for each machine")
         text = render(self.template, machine_variables(birth), values)
         if not text.startswith("#!"):
             raise ScriptError("does not begin with #!: begin it with a line like #!/bin/bash", 1)

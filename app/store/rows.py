@@ -28,9 +28,17 @@ from app.domain.cloud import (
     OrphanSettled,
     Surplus,
 )
-from app.domain.cluster.events import AnyClusterEvent, NodeRemovalAttempted, TemplateLearned, TemplatesDiscarded
+from app.domain.cluster.events import (
+    AnyClusterEvent,
+    AnyTokenEvent,
+    JoinTokenDoubted,
+    JoinTokenTrusted,
+    NodeRemovalAttempted,
+    TemplateLearned,
+    TemplatesDiscarded,
+)
 from app.domain.cluster.node import Figures
-from app.domain.cluster.state import ClusterView, Learned, Removal
+from app.domain.cluster.state import ClusterView, DoubtfulToken, JoinToken, Learned, Removal
 from app.domain.envelope import Event, InstanceEvent, NodeGroupEvent, Recorded
 from app.domain.instance.state import Instance
 from app.domain.nodegroup.spec import NodeGroupSpec
@@ -48,6 +56,8 @@ _TYPE = TypeAdapter(InstanceType)
 _SURPLUS = TypeAdapter(Surplus)
 _REMOVAL = TypeAdapter(Removal)
 _LEARNED = TypeAdapter(Learned)
+_TOKEN = TypeAdapter(JoinToken)
+_DOUBTFUL = TypeAdapter(DoubtfulToken)
 _SCRIPT = TypeAdapter(StartupScript)
 _ORPHAN = TypeAdapter(Orphan)
 _INSTALLATION = TypeAdapter(Installation)
@@ -58,6 +68,8 @@ _TYPE_FIELDS = tuple(InstanceType.model_fields)
 _SURPLUS_FIELDS = tuple(field.name for field in fields(Surplus))
 _LEARNED_FIELDS = tuple(field.name for field in fields(Learned))
 _REMOVAL_FIELDS = tuple(field.name for field in fields(Removal))
+_TOKEN_FIELDS = tuple(field.name for field in fields(JoinToken))
+_DOUBTFUL_FIELDS = tuple(field.name for field in fields(DoubtfulToken))
 _SCRIPT_FIELDS = tuple(field.name for field in fields(StartupScript))
 _ORPHAN_FIELDS = tuple(field.name for field in fields(Orphan))
 _INSTALLATION_FIELDS = tuple(field.name for field in fields(Installation))
@@ -162,6 +174,8 @@ class Changes:
             schema.orphans: [],
             schema.node_removals: [],
             schema.learned_templates: [],
+            schema.join_tokens: [],
+            schema.doubtful_tokens: [],
         }
 
     def note(self, recorded: Iterable[Recorded[Event]], books: Books) -> None:
@@ -226,11 +240,26 @@ class Changes:
             for kind in event.kinds:
                 self._drop(schema.learned_templates, kind)
             return
+        if isinstance(event, AnyTokenEvent | JoinTokenDoubted | JoinTokenTrusted):
+            self._note_token(event, position, books)
+            return
         removal = books.cluster.removals.get(event.uid)
         if not isinstance(event, NodeRemovalAttempted):
             self._drop(schema.node_removals, event.uid)
         elif removal is not None:
             self._put(schema.node_removals, event.uid, _row(removal, _REMOVAL_FIELDS, position=position))
+
+    def _note_token(self, event: AnyTokenEvent | JoinTokenDoubted | JoinTokenTrusted, at: int, books: Books) -> None:
+        found: JoinToken | DoubtfulToken | None
+        if isinstance(event, AnyTokenEvent):
+            table, names, found = schema.join_tokens, _TOKEN_FIELDS, books.cluster.tokens.get(event.token_id)
+        else:
+            table, names = schema.doubtful_tokens, _DOUBTFUL_FIELDS
+            found = books.cluster.doubtful_tokens.get(event.token_id)
+        if found is None:
+            self._drop(table, event.token_id)
+        else:
+            self._put(table, event.token_id, _row(found, names, position=at))
 
 
 def books_of(rows: Mapping[Table, Sequence[RowMapping]], position: int) -> Books:
@@ -277,9 +306,13 @@ def _cloud_of(rows: Mapping[Table, Sequence[RowMapping]]) -> CloudView:
 def _cluster_of(rows: Mapping[Table, Sequence[RowMapping]]) -> ClusterView:
     removals: Iterator[Removal] = (_value(_REMOVAL, row, "position") for row in rows[schema.node_removals])
     learned: Iterator[Learned] = (_value(_LEARNED, row, "position") for row in rows[schema.learned_templates])
+    tokens: Iterator[JoinToken] = (_value(_TOKEN, row, "position") for row in rows[schema.join_tokens])
+    doubts: Iterator[DoubtfulToken] = (_value(_DOUBTFUL, row, "position") for row in rows[schema.doubtful_tokens])
     view = ClusterView(
         removals=HashTrieMap({removal.uid: removal for removal in removals}),
         learned=HashTrieMap({one.kind: one for one in learned}),
+        tokens=HashTrieMap({token.token_id: token for token in tokens}),
+        doubtful_tokens=HashTrieMap({doubt.token_id: doubt for doubt in doubts}),
     )
     for row in rows[schema.cluster]:
         view = replace(view, version=row["version"])

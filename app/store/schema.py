@@ -15,7 +15,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_REVISION = "0011"
+SCHEMA_REVISION = "0012"
 """The newest migration; the same as Alembic's head."""
 
 metadata = MetaData(
@@ -264,6 +264,30 @@ learned_templates = Table(
     sqlite_strict=True,
 )
 
+join_tokens = Table(
+    "join_tokens",
+    metadata,
+    Column("token_id", Text, primary_key=True),
+    _text("instance"),
+    _text("node_group"),
+    _integer("attempt"),
+    _text("expires_at"),
+    _text("attempted_at"),
+    _maybe_text("minted_at"),
+    _integer("position"),
+    sqlite_strict=True,
+)
+
+doubtful_tokens = Table(
+    "doubtful_tokens",
+    metadata,
+    Column("token_id", Text, primary_key=True),
+    _maybe_text("expires_at"),
+    _text("message"),
+    _integer("position"),
+    sqlite_strict=True,
+)
+
 installation = Table(
     "installation",
     metadata,
@@ -293,6 +317,8 @@ PROJECTED = (
     cluster,
     node_removals,
     learned_templates,
+    join_tokens,
+    doubtful_tokens,
     installation,
 )
 """Every table that the fold of the log fills, and that can be emptied and filled again."""

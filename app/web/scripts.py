@@ -16,12 +16,13 @@ from app.domain.envelope import Cause
 from app.domain.instance.state import Instance
 from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.offering import Contract, InstanceType
-from app.domain.script_decide import RecordFetch
-from app.errors import RuleViolation, StoreError
+from app.domain.script_decide import RecordFetch, may_fetch
+from app.errors import ClusterError, RuleViolation, StoreError
 from app.ledger.ledger import Ledger
 from app.log import INSTANCE, get_logger
 from app.startup.sources import ScriptSource
 from app.startup.template import ScriptError
+from app.startup.tokens import TokenMint
 from app.startup.variables import Birth, sample_birth
 
 _BEARER = "bearer "
@@ -37,8 +38,20 @@ def token_digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def one_time_pages(ledger: Ledger, ids: Ids, sources: Sources) -> Starlette:
-    """`GET /script` for whoever shows the token of a machine that is wanted: once, written down before it leaves."""
+def one_time_pages(ledger: Ledger, ids: Ids, sources: Sources, mint: TokenMint | None = None) -> Starlette:
+    """`GET /script` for whoever shows the token of a machine that is wanted: once, written down before it leaves.
+
+    With `mint`, join tokens are made in this moment, when the machine has booted and is about to use them.
+    """
+
+    def made(instance: Instance) -> str | None:
+        """None if it will be refused: no token is made for that."""
+        if not may_fetch(instance):
+            return None
+        source, more = sources()[instance.node_group], {}
+        if mint is not None:
+            more = {name: mint.mint(instance.name, ttl) for name, ttl in source.minted.items()}
+        return source.script(_birth(instance, ledger.books), more).text
 
     def script(request: Request) -> Response:
         token = _token(request)
@@ -50,16 +63,21 @@ def one_time_pages(ledger: Ledger, ids: Ids, sources: Sources) -> Starlette:
             _log.warning("startup script asked for with a token that is none", source=source)
             return _refusal(403, "this token is no machine's")
         try:
-            text = sources()[instance.node_group].script(_birth(instance, ledger.books)).text
+            text = made(instance)
             cause = Cause(actor="startup-script", correlation_id=ids.token())
             ledger.execute(RecordFetch(instance=instance.name, source=source), cause)
         except (KeyError, ScriptError) as error:
             _log.error("startup script cannot be made", **{INSTANCE: instance.name}, error=str(error))
             return _refusal(503, "the script cannot be made now")
+        except ClusterError as error:
+            _log.error("join token cannot be made", **{INSTANCE: instance.name}, error=error.message)
+            return _refusal(503, "the script cannot be made now")
         except RuleViolation as refusal:
             return _refusal(410, refusal.message)
         except StoreError:
             return _refusal(503, "the fetch cannot be written down now")
+        if text is None:
+            return _refusal(503, "the script cannot be made now")
         return Response(text, media_type=_TYPE, headers={"Cache-Control": "no-store"})
 
     return Starlette(routes=[Route("/script", script)])

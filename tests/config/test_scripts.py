@@ -1,6 +1,7 @@
 """Startup scripts in the configuration: everything that can go wrong is told before a machine is bought."""
 
 import base64
+from datetime import timedelta
 
 import pytest
 
@@ -34,6 +35,43 @@ def test_a_script_is_filled_in_from_text_files_and_the_environment(desk: Desk) -
     assert source.template == "#!/bin/sh\njoin {{ a }} {{ b }} {{ c }} ${HOME}\n"
     assert {name: read() for name, read in source.values.items()} == {"a": "plain", "b": "t0ken", "c": "s3cret"}
     assert "s3cret" not in repr(config)
+
+
+MINTED = SCRIPT + "    script_values: {join_token: {bootstrap_token: 1h}}\n"
+ON = "kubernetes: {enabled: true}\n"
+
+
+def test_a_value_may_be_a_join_token_made_for_each_machine(desk: Desk) -> None:
+    """It counts as given when the script is tried, and is no value that could be read."""
+    config = desk.load(GROUP + MINTED + ON).config
+    (source,) = scripts.sources(config).values()
+    assert source.minted == {"join_token": timedelta(hours=1)}
+    assert source.values == {}
+    assert config.kubernetes.bootstrap_token_groups == ("system:bootstrappers:kubeadm:default-node-token",)
+
+
+def test_a_join_token_needs_a_cluster_and_time(desk: Desk) -> None:
+    """Noticed when the configuration is loaded; one that is made when the machine has booted may be short."""
+    path = "node_groups.gpu.script_values.join_token.bootstrap_token"
+    assert desk.told(GROUP + MINTED) == [(10, path, "needs the cluster that the token is for: set kubernetes.enabled")]
+    short = MINTED.replace("1h", "29m")
+    assert desk.warned(GROUP + short + ON) == [
+        (10, path, "is shorter than provision_timeout, 30m: a machine that boots slowly cannot join")
+    ]
+    served = "startup_script_server: {listen: '127.0.0.1:8088', url: 'http://10.0.0.10:8088/script'}\n"
+    assert desk.warned(GROUP + short + ON + served) == []
+
+
+@pytest.mark.parametrize(
+    "group", ["system:masters", "system:bootstrappers:", "system:bootstrappers:a,system:masters", ""]
+)
+def test_a_join_token_lets_nobody_be_more_than_a_new_node(desk: Desk, group: str) -> None:
+    """Kubernetes itself refuses other groups; here the mistake is told with its line."""
+    empty = desk.told(GROUP + "kubernetes: {enabled: true, bootstrap_token_groups: []}\n")
+    assert [path for _, path, _ in empty] == ["kubernetes.bootstrap_token_groups"]
+    ((_, path, message),) = desk.told(GROUP + f"kubernetes:\n  enabled: true\n  bootstrap_token_groups: ['{group}']\n")
+    assert path == "kubernetes.bootstrap_token_groups[0]"
+    assert message.startswith("must be a group of bootstrap tokens, is ")
 
 
 def test_a_renewed_file_is_read_anew(desk: Desk) -> None:

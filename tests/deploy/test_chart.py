@@ -76,12 +76,17 @@ def test_rights_of_the_cluster_side_are_equal() -> None:
             "kubernetes": {"enabled": True, "removeNodes": False, "changeNodes": False, "writeEvents": False},
         }
     )
-    more = chart({"config": CONFIG, "kubernetes": {"enabled": True, "prepareNodes": True}})
-    added = [comparable(manifest) for manifest in more if "prepare-nodes" in manifest["metadata"]["name"]]
-    granted = yaml.safe_load_all((KUSTOMIZE / "components/prepare-nodes/prepare-nodes.yaml").read_text())
-    assert [{**right, "metadata": {"name": right["metadata"]["name"]}} for right in added] == list(granted)
+    more = chart({"config": CONFIG, "kubernetes": {"enabled": True, "prepareNodes": True, "joinTokens": True}})
+    for name in ("prepare-nodes", "join-tokens"):
+        added = [comparable(manifest) for manifest in more if name in manifest["metadata"]["name"]]
+        granted = yaml.safe_load_all((KUSTOMIZE / "components" / name / f"{name}.yaml").read_text())
+        assert [_without_labels(right) for right in added] == list(granted)
     assert [m["metadata"]["name"] for m in fewer if m["kind"] == "ClusterRole"] == ["verda-cloud-provider-read-nodes"]
     assert not [m for m in chart({"config": CONFIG}) if m["kind"].startswith("ClusterRole")]
+
+
+def _without_labels(right: Manifest) -> Manifest:
+    return {**right, "metadata": {key: value for key, value in right["metadata"].items() if key != "labels"}}
 
 
 def test_configurations_say_the_same(tmp_path: Path) -> None:

@@ -58,6 +58,20 @@ def test_what_is_off_by_default_has_a_component_of_its_own() -> None:
         kubernetes_validate.validate(document, "1.37", strict=True)
 
 
+def test_join_tokens_are_made_in_one_namespace_and_read_nowhere() -> None:
+    """Whoever could list the Secrets of kube-system would own the cluster; so nothing here can."""
+    (component,) = documents("kustomization", "join-tokens")
+    assert component["resources"] == ["join-tokens.yaml"]
+    role, binding = documents("join-tokens", "join-tokens")
+    assert (role["kind"], role["metadata"]["namespace"]) == ("Role", "kube-system")
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "delete"]}]
+    assert (binding["kind"], binding["metadata"]["namespace"]) == ("RoleBinding", "kube-system")
+    assert binding["roleRef"]["name"] == role["metadata"]["name"] == "verda-cloud-provider-join-tokens"
+    assert binding["subjects"] == documents("read-nodes")[1]["subjects"]
+    for document in (role, binding):
+        kubernetes_validate.validate(document, "1.37", strict=True)
+
+
 def test_without_it_the_provider_has_no_rights() -> None:
     """Zero rights are the default, and complete."""
     base = "\n".join(path.read_text() for path in (KUSTOMIZE / "base").glob("*.yaml"))

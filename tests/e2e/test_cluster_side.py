@@ -1,5 +1,6 @@
 """The real process between a simulated cloud and a scripted API server: what bootstrap puts together works together."""
 
+import base64
 import json
 import sqlite3
 from collections.abc import Iterator
@@ -46,18 +47,30 @@ def told(provider: Provider, kind: str) -> list[str]:
 
 
 def test_a_machine_joins_and_its_node_goes_when_the_machine_is_gone(tmp_path: Path, api: ApiServer) -> None:
-    """No provider id, repaired; ready, counted; taken away by the cloud and silent: removed, with everything logged."""
+    """No provider id, repaired; ready, counted; taken away by the cloud and silent: removed, with everything logged.
+
+    It joins with a token of its own, which is gone from then on, and was never in a log or in the database.
+    """
+    script = "#!/bin/sh\nkubeadm join --token {{ join_token }}\n"
+    minted = {"startup_script": script, "script_values": {"join_token": {"bootstrap_token": "1h"}}}
     with (
         simulator() as sim,
-        Provider(tmp_path, sim, {"gpu-workers": GROUP}, kubernetes=settings(tmp_path, api)) as provider,
+        Provider(tmp_path, sim, {"gpu-workers": GROUP | minted}, kubernetes=settings(tmp_path, api)) as provider,
     ):
         provider.client.increase_size("gpu-workers", 1)
         until(lambda: provider.states("gpu-workers") == [1], what="one running")
         (name,) = alive(sim)
+        (secret,) = api.secrets.values()
+        assert secret["type"] == "bootstrap.kubernetes.io/token"
+        half = base64.b64decode(secret["data"]["token-secret"]).decode()
+        with sim.world.lock:
+            texts = [stored.text for stored in sim.world.scripts.newest_first()]
+        assert [half in text for text in texts] == [True]
         node = node_json(name)
         node["metadata"]["creationTimestamp"] = "2126-01-01T00:00:00Z"  # after the machine ran, whatever today is
         api.put(node)
         until(lambda: told(provider, "instance.node-joined"), what="the node is seen ready")
+        until(lambda: not api.secrets, what="the join token is deleted")
         assert api.object(name)[1]["spec"]["providerID"] == f"verda://{name}"
         assert "verda_ca_node_joining_seconds_count" in provider.get("/metrics")[1]
 
@@ -71,6 +84,26 @@ def test_a_machine_joins_and_its_node_goes_when_the_machine_is_gone(tmp_path: Pa
         until(lambda: told(provider, "cluster.node-removed") == [f"node {name} is removed: its machine was vanished"])
         assert provider.stop()[0] == 0
         assert "s3cr3t" not in provider.log.read_text()
+        assert half not in provider.log.read_text()
+        database = b"".join(path.read_bytes() for path in tmp_path.glob("provider.db*") if path.is_file())
+        assert half.encode() not in database
+
+
+def test_a_hung_api_server_delays_nothing(tmp_path: Path, api: ApiServer) -> None:
+    """It takes connections and never answers: up and down as without the module, and a prompt end."""
+    api.hold.clear()
+    with (
+        simulator() as sim,
+        Provider(tmp_path, sim, {"gpu-workers": GROUP}, kubernetes=settings(tmp_path, api)) as provider,
+    ):
+        provider.client.increase_size("gpu-workers", 1)
+        until(lambda: provider.states("gpu-workers") == [1], what="one running")
+        (instance,) = provider.client.instances("gpu-workers")
+        until(lambda: "list" in api.verbs(), what="the API server was asked")
+        provider.client.delete_nodes("gpu-workers", [instance.id])
+        until(lambda: provider.states("gpu-workers") == [], what="all gone")
+        assert api.answered == 0
+        assert provider.stop()[0] == 0
 
 
 def test_without_rights_scaling_goes_on_and_one_remark_says_why(tmp_path: Path, api: ApiServer) -> None:

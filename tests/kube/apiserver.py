@@ -1,9 +1,11 @@
 """A Kubernetes API server for tests, as small as it can be and on a real socket: real JSON, real status codes.
 
-It knows nodes: list with pages, watch with bookmarks, get, conditional delete, JSON patch. What it is told to do wrong
+It knows nodes: list with pages, watch with bookmarks, get, conditional delete, JSON patch; events; and the Secrets of
+join tokens in kube-system. What it is told to do wrong
 it does wrong: refuse, be slow, drop watches, forget versions, answer lists from an old cache.
 """
 
+import base64
 import json
 import sys
 import threading
@@ -14,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 Json = dict[str, Any]
 
+SECRETS = "/api/v1/namespaces/kube-system/secrets"
 STAMP = "2026-01-05T00:00:00Z"
 
 
@@ -60,11 +63,13 @@ class ApiServer:
         self.requests: list[tuple[str, str, Mapping[str, list[str]]]] = []
         self.authorizations: list[str | None] = []
         self.bodies: list[Any] = []
+        self.answered = 0
         self.abrupt = False
         self.hold = threading.Event()
         self.hold.set()
         self.changed = threading.Condition()
         self.events: dict[tuple[str, str], Json] = {}
+        self.secrets: dict[str, Json] = {}
         self._objects: dict[str, Json] = {}
         self._log: list[tuple[int, Json]] = []
         self._version = 100
@@ -227,6 +232,30 @@ class ApiServer:
             self.events[namespace, name] = event
         return 201, event
 
+    def post_secret(self, secret: Json) -> tuple[int, Json]:
+        """Stored as the API server does it: what came as text is kept in base64; join tokens need a fitting name."""
+        name, text = secret["metadata"]["name"], secret.pop("stringData")
+        assert secret["metadata"]["namespace"] == "kube-system"
+        with self.changed:
+            if name in self.secrets:
+                return 409, _status(409, "AlreadyExists", f'secrets "{name}" already exists')
+            secret["data"] = {key: base64.b64encode(value.encode()).decode() for key, value in text.items()}
+            self.secrets[name] = secret
+        return 201, secret
+
+    def secret(self, name: str) -> tuple[int, Json]:
+        """One of them."""
+        with self.changed:
+            known = self.secrets.get(name)
+        return (200, known) if known is not None else (404, _missing(name, "secrets"))
+
+    def delete_secret(self, name: str) -> tuple[int, Json]:
+        """Whatever is in it."""
+        with self.changed:
+            if self.secrets.pop(name, None) is None:
+                return 404, _missing(name, "secrets")
+        return 200, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+
     def patch(self, name: str, operations: list[Json]) -> tuple[int, Json]:
         """RFC 6902 as far as needed, all or nothing, with the API server's rule for provider ids."""
         with self.changed:
@@ -274,8 +303,8 @@ def _status(code: int, reason: str, message: str) -> Json:
     }
 
 
-def _missing(name: str) -> Json:
-    return _status(404, "NotFound", f'nodes "{name}" not found')
+def _missing(name: str, kind: str = "nodes") -> Json:
+    return _status(404, "NotFound", f'{kind} "{name}" not found')
 
 
 class _Server(ThreadingHTTPServer):
@@ -296,6 +325,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """List, watch or get."""
+        if self.path.startswith(SECRETS):
+            if self._admit("get secret", {}):
+                self._answer(*self.api.secret(self.path.rpartition("/")[2]))
+            return
         parts = urlsplit(self.path)
         query = parse_qs(parts.query)
         name = parts.path.removeprefix("/api/v1/nodes").strip("/")
@@ -310,13 +343,19 @@ class _Handler(BaseHTTPRequestHandler):
     def do_DELETE(self) -> None:
         """Delete one."""
         body = self._read()
-        if self._admit("delete", {}):
+        if self.path.startswith(SECRETS):
+            if self._admit("delete secret", {}):
+                self._answer(*self.api.delete_secret(self.path.rpartition("/")[2]))
+        elif self._admit("delete", {}):
             self._answer(*self.api.delete(self.path.rpartition("/")[2], body))
 
     def do_POST(self) -> None:
-        """Make an event."""
+        """Make an event or a Secret."""
         body = self._read()
-        if self._admit("post", {}):
+        if self.path == SECRETS:
+            if self._admit("post secret", {}):
+                self._answer(*self.api.post_secret(body))
+        elif self._admit("post", {}):
             self._answer(*self.api.post_event(self.path, body))
 
     def do_PATCH(self) -> None:
@@ -350,6 +389,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(code, json.dumps(body).encode())
 
     def _send(self, code: int, body: bytes) -> None:
+        self.api.answered += 1
         self.send_response(code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))

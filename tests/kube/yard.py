@@ -13,10 +13,13 @@ from app.kube.jobs.clean_up import CleanUp
 from app.kube.jobs.cluster import TendCluster
 from app.kube.jobs.join import Join, LearnTemplates, RepairProviderIds
 from app.kube.jobs.prepare import PrepareNodes
+from app.kube.jobs.tokens import RevokeJoinTokens, WatchJoinTokens
 from app.kube.port import Cluster, Subject
+from app.kube.tokens import Mint
 from app.kube.troubles import Troubles
 from tests.reconcile.house import House
 
+GROUP = "system:bootstrappers:kubeadm:default-node-token"
 FIVE_MINUTES = timedelta(minutes=5)
 US = Subject(kind="StatefulSet", name="verda-cloud-provider", namespace="kube-system", api_version="apps/v1")
 
@@ -33,12 +36,16 @@ class Yard:
         self.dry_run = False
         self.repairs = True
         self.labels = False
+        self.standing: dict[str, tuple[str, ...]] = {}
         self.begin()
 
     def begin(self) -> None:
         """A new process: what the job remembers is fresh."""
         seen: Cluster = self.other or self.cluster
         self.bench = Bench(ledger=self.house.ledger, cluster=seen, clock=self.house.clock, ids=self.house.ids)
+        self.mint = Mint(
+            ledger=self.house.ledger, cluster=seen, clock=self.house.clock, ids=self.house.ids, groups=(GROUP,)
+        )
         self.announce = Announce(bench=self.bench, us=US)
         self.house.ledger.subscribe(self.announce.on_recorded)
         self.job = TendCluster(bench=self.bench, works=self._works(), troubles=self.troubles)
@@ -51,6 +58,8 @@ class Yard:
             PrepareNodes(bench=self.bench, labels=self.labels),
             CleanUp(bench=self.bench, grace=FIVE_MINUTES, most=self.most, dry_run=self.dry_run),
             self.announce,
+            RevokeJoinTokens(bench=self.bench, under_way=lambda: self.mint.under_way),
+            WatchJoinTokens(bench=self.bench, standing=lambda: self.standing),
         )
 
     def restart(self) -> None:

@@ -233,6 +233,20 @@ SAMPLES: Sequence[Event] = (
         differences=("memory: 120127664128 of 121000000000",),
     ),
     cluster.TemplatesDiscarded(kinds=("1H100.80S.30V, ubuntu-24.04, 100 GB",)),
+    cluster.JoinTokenAttempted(
+        token_id="k7m2p9", instance="h100-k7m2p9qx", node_group="h100", attempt=2, expires_at=_AT
+    ),
+    cluster.JoinTokenMinted(token_id="k7m2p9", instance="h100-k7m2p9qx", node_group="h100"),
+    cluster.JoinTokenRevoked(
+        token_id="k7m2p9", instance="h100-k7m2p9qx", node_group="h100", reason=cluster.TokenEnd.JOINED
+    ),
+    cluster.JoinTokenDoubted(
+        token_id="abcdef",
+        node_groups=("h100", "a100"),
+        expires_at=_AT,
+        message="join token abcdef in the startup script of h100, a100 ends at 2026-01-05 12:00 UTC",
+    ),
+    cluster.JoinTokenTrusted(token_id="abcdef"),
     cluster.NodeRemovalAbandoned(**_NODE, reason="it is ready again"),
     cloud.BalanceObserved(amount=Decimal("1234.56"), currency="usd"),
     service.InstallationCreated(installation_id="q4k7m2p9qxa2b3c4"),

@@ -17,11 +17,19 @@ from app.domain.cloud import (
     SettleOrphan,
 )
 from app.domain.cluster.commands import AbandonNodeRemoval, AttemptNodeRemoval, RecordNodeRemoved
+from app.domain.cluster.events import TokenEnd
 from app.domain.cluster.ghosts import Ghost
 from app.domain.cluster.joins import AttemptProviderIdRepair, ObserveNodes, Repair
 from app.domain.cluster.learning import DiscardTemplates, MeasureNodes
 from app.domain.cluster.node import Node, NodeTaint
 from app.domain.cluster.preparing import AttemptNodePreparation, Preparation, RecordNodePrepared
+from app.domain.cluster.tokens import (
+    AttemptJoinToken,
+    ObserveJoinTokens,
+    RecordJoinTokenMinted,
+    RecordJoinTokenRevoked,
+    StandingToken,
+)
 from app.domain.decide import Command
 from app.domain.envelope import Cause, Event, Recorded
 from app.domain.ids import Mark, instance_name
@@ -114,7 +122,8 @@ class Story:
             self._scripts,
             self._ghosts,
             *(self._nodes,) * 2,
-            *(self._never_join,) * 2,
+            self._tokens,
+            *(self._never_join,) * 3,
             self._strangers,
             self._settle_orphan,
             self._revert,
@@ -397,6 +406,21 @@ class Story:
             self._tell(AttemptNodePreparation(preparation=due))
             if self._random.random() < 0.8:
                 self._tell(RecordNodePrepared(instance=node.name, node=node.name))
+
+    def _tokens(self) -> None:
+        """Machines get join tokens of their own, which end in every way; the operator's own is renewed at last."""
+        for instance in self._some(InstanceState.SUBMITTING, InstanceState.PROVISIONING):
+            token_id = self._ids.token()[:6]
+            self._tell(AttemptJoinToken(token_id=token_id, instance=instance.name, ttl=timedelta(hours=1)))
+            if self._random.random() < 0.8:
+                self._tell(RecordJoinTokenMinted(token_id=token_id))
+        for token_id in list(self.ledger.books.cluster.tokens):
+            if self._random.random() < 0.5:
+                reason = self._random.choice(list(TokenEnd))
+                self._tell(RecordJoinTokenRevoked(token_id=token_id, reason=reason))
+        ends_at = self.clock.now() + timedelta(hours=self._random.choice((1, 24)))
+        standing = StandingToken(token_id="abcdef", node_groups=("gpu",), exists=True, expires_at=ends_at)
+        self._tell(ObserveJoinTokens(tokens=(standing,)))
 
     def _never_join(self) -> None:
         """A machine is given back as never registered; an open breaker is closed, or a machine is tried."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from starlette.testclient import TestClient
 
 from app.clock import SeededIds
 from app.domain.offering import Contract
+from app.errors import ClusterError, ClusterUnavailable
 from app.reconcile.jobs.provision import Provision
 from app.reconcile.jobs.scripts import ScriptDesk, Scripts
 from app.startup.sources import ScriptSource
@@ -84,6 +86,45 @@ def test_a_fetch_survives_a_restart_and_so_does_a_token(house: House) -> None:
     with TestClient(one_time_pages(house.ledger, SeededIds(4), lambda: {"h100": SOURCE})) as client:
         assert client.get("/script", headers=bearer(tokens[0])).status_code == 410
         assert client.get("/script", headers=bearer(tokens[1])).status_code == 200
+
+
+class Mint:
+    """Makes tokens; refuses while there is `trouble`."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[str, timedelta]] = []
+        self.trouble: ClusterError | None = None
+
+    def mint(self, instance: str, ttl: timedelta) -> str:
+        """One after the other."""
+        if self.trouble is not None:
+            raise self.trouble
+        self.made.append((instance, ttl))
+        return f"tokn0{len(self.made)}.0123456789abcdef"
+
+
+def test_a_join_token_is_made_when_the_machine_asks_for_its_script(house: House) -> None:
+    """Never before, never for a refusal, and tried again by curl when the API server does not answer."""
+    source = ScriptSource(template=TEMPLATE, minted={"join_token": timedelta(minutes=10)})
+    mint = Mint()
+    (name,) = house.grow()
+    house.provision_until_quiet()
+    token = token_of(house, name)
+    with TestClient(one_time_pages(house.ledger, SeededIds(3), lambda: {"h100": source}, mint)) as client:
+        mint.trouble = ClusterUnavailable("the API server is too slow")
+        assert client.get("/script", headers=bearer(token)).status_code == 503
+        mint.trouble = None
+        answer = client.get("/script", headers=bearer(token))
+        assert (answer.status_code, answer.text) == (
+            200,
+            f"#!/bin/sh\njoin tokn01.0123456789abcdef {name} spot FIN-01\n",
+        )
+        assert client.get("/script", headers=bearer(token)).status_code == 410
+    assert mint.made == [(name, timedelta(minutes=10))]
+    with TestClient(one_time_pages(house.ledger, SeededIds(3), lambda: {"h100": source})) as client:
+        (other,) = house.grow()
+        house.provision_until_quiet()
+        assert client.get("/script", headers=bearer(token_of(house, other))).status_code == 503
 
 
 def test_nobody_else_gets_anything(house: House, client: TestClient) -> None:

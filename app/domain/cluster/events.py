@@ -1,7 +1,10 @@
 """Facts about the cluster's nodes that are not facts about one of our instances in its life."""
 
 from datetime import datetime
+from enum import StrEnum
 from typing import ClassVar
+
+from pydantic import NonNegativeInt
 
 from app.domain.cluster.node import Figures
 from app.domain.envelope import ClusterEvent
@@ -65,4 +68,78 @@ class TemplatesDiscarded(ClusterEvent):
     kinds: tuple[str, ...]
 
 
-AnyClusterEvent = NodeRemovalAttempted | NodeRemoved | NodeRemovalAbandoned | TemplateLearned | TemplatesDiscarded
+class TokenEnd(StrEnum):
+    """Why a join token that was made for a machine is no more."""
+
+    JOINED = "joined"
+    NO_LONGER_NEEDED = "no-longer-needed"
+    EXPIRED = "expired"
+    INTERRUPTED = "interrupted"
+    NEVER_MADE = "never-made"
+
+
+class JoinTokenAttempted(ClusterEvent):
+    """The intent: the very next thing is to make a join token for one machine; its id is no secret."""
+
+    type: ClassVar[str] = "cluster.join-token-attempted"
+    words: ClassVar[str] = "making join token {token_id} for {instance}, good until {expires_at}"
+    token_id: str
+    instance: str
+    node_group: str
+    attempt: NonNegativeInt
+    expires_at: datetime
+
+
+class JoinTokenMinted(ClusterEvent):
+    """The cluster has taken the token."""
+
+    type: ClassVar[str] = "cluster.join-token-minted"
+    words: ClassVar[str] = "{instance} may join with token {token_id}"
+    token_id: str
+    instance: str
+    node_group: str
+
+
+class JoinTokenRevoked(ClusterEvent):
+    """The token is not in the cluster any more, or never was."""
+
+    type: ClassVar[str] = "cluster.join-token-revoked"
+    words: ClassVar[str] = "join token {token_id} of {instance} is gone ({reason})"
+    token_id: str
+    instance: str
+    node_group: str
+    reason: TokenEnd
+
+
+class JoinTokenDoubted(ClusterEvent):
+    """A token of the operator's own, in the scripts of these groups, is about to end or has ended."""
+
+    type: ClassVar[str] = "cluster.join-token-doubted"
+    words: ClassVar[str] = "{message}"
+    token_id: str
+    node_groups: tuple[str, ...]
+    expires_at: datetime | None
+    message: str
+
+
+class JoinTokenTrusted(ClusterEvent):
+    """That token was renewed, or is in no script any more."""
+
+    type: ClassVar[str] = "cluster.join-token-trusted"
+    words: ClassVar[str] = "join token {token_id} is no longer a worry"
+    token_id: str
+
+
+AnyTokenEvent = JoinTokenAttempted | JoinTokenMinted | JoinTokenRevoked
+AnyClusterEvent = (
+    NodeRemovalAttempted
+    | NodeRemoved
+    | NodeRemovalAbandoned
+    | TemplateLearned
+    | TemplatesDiscarded
+    | JoinTokenAttempted
+    | JoinTokenMinted
+    | JoinTokenRevoked
+    | JoinTokenDoubted
+    | JoinTokenTrusted
+)

@@ -94,6 +94,7 @@ _INVALID = Verdict(
 SCRIPT_REFUSED = "startup_script_refused"
 SCRIPT_QUOTA = "startup_script_quota"
 SCRIPT_UNMADE = "startup_script_unmade"
+JOIN_TOKEN_UNMADE = "join_token_unmade"  # noqa: S105 - a code
 """Codes of ours for orders that were not sent because there is no startup script for the machine."""
 
 _SCRIPT = Verdict(
@@ -121,14 +122,30 @@ _UNMADE = Verdict(
 )
 
 
-_OURS = {SCRIPT_REFUSED: _SCRIPT, SCRIPT_QUOTA: _SCRIPTS, SCRIPT_UNMADE: _UNMADE}
+_NO_TOKEN_YET = Verdict(error_class=ErrorClass.OTHER, code=FailureCode.JOIN_TOKEN)
+_NO_TOKEN = Verdict(
+    error_class=ErrorClass.OTHER,
+    code=FailureCode.JOIN_TOKEN,
+    remedy="grant the provider what the component join-tokens has",
+    rung_closed=True,
+    final=True,
+    passes=True,
+)
+
+
+_OURS = {
+    SCRIPT_REFUSED: _SCRIPT,
+    SCRIPT_QUOTA: _SCRIPTS,
+    SCRIPT_UNMADE: _UNMADE,
+    JOIN_TOKEN_UNMADE: _NO_TOKEN,
+}
 
 
 def judge(command: RecordCreateRefused) -> Verdict:
     """The meaning of a refusal: by kind, then HTTP status, then the API's code; its message only as the last resort."""
     match command.refusal:
         case Refusal.NOT_SENT:
-            return _NOT_SENT
+            return _NO_TOKEN_YET if command.code == JOIN_TOKEN_UNMADE else _NOT_SENT
         case Refusal.THROTTLED:
             return _THROTTLED
         case Refusal.NO_CAPACITY:

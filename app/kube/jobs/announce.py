@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from app.domain.cloud import CloudReachable, CloudUnreachable
-from app.domain.cluster.events import NodeRemoved
+from app.domain.cluster.events import JoinTokenDoubted, NodeRemoved
 from app.domain.cluster.node import Node
 from app.domain.envelope import Cause, Event, Recorded
 from app.domain.instance.events import InstanceLost, NodeDoubted, NodePrepared, ProviderIdRepairAttempted
@@ -30,6 +30,7 @@ _ON_US: Final[Mapping[type[Event], tuple[str, bool]]] = {
     JoinSucceeded: ("MachinesJoinAgain", False),
     BreakerOpened: ("BuyingStopped", True),
     BreakerClosed: ("BuyingResumed", False),
+    JoinTokenDoubted: ("JoinTokenEnds", True),
     CloudUnreachable: ("CloudUnreachable", True),
     CloudReachable: ("CloudReachable", False),
 }

@@ -12,15 +12,24 @@ from typing import ClassVar
 from app.cloud.port import StoredScript
 from app.domain.envelope import Cause
 from app.domain.instance.events import CreateAttempted, ScriptAssigned
-from app.domain.instance.verdict import SCRIPT_QUOTA, SCRIPT_REFUSED, SCRIPT_UNMADE
+from app.domain.instance.verdict import JOIN_TOKEN_UNMADE, SCRIPT_QUOTA, SCRIPT_REFUSED, SCRIPT_UNMADE
 from app.domain.offering import InstanceType
 from app.domain.script_decide import AttemptScriptDelete, PrepareScript, RecordScriptDeleted, RecordScriptUploaded
 from app.domain.scripts import ScriptEnd, ScriptUploadAttempted, StartupScript, is_script_name
-from app.errors import CloudError, NotSent, OutcomeUnknown, Rejected
+from app.errors import (
+    CloudError,
+    ClusterError,
+    ClusterForbidden,
+    NotSent,
+    OutcomeUnknown,
+    Rejected,
+    RuleViolation,
+)
 from app.log import get_logger
 from app.reconcile.jobs.job import Bench
 from app.startup.sources import Script, ScriptSource
 from app.startup.template import ScriptError, packaged
+from app.startup.tokens import TokenMint
 from app.startup.variables import Birth
 
 _ECHO = 8
@@ -130,6 +139,7 @@ class ScriptDesk:
     keeper: Scripts
     sources: Mapping[str, ScriptSource]
     fetch_url: str | None = None
+    mint: TokenMint | None = None
     _turns: dict[str, threading.Lock] = field(default_factory=dict)
     _refused: dict[str, Rejected] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
@@ -163,9 +173,9 @@ class ScriptDesk:
             raise Rejected("the configuration has no startup script for it", code=SCRIPT_UNMADE)
         try:
             birth = self._birth(attempt)
-            script = source.script(birth)
+            script = source.trial(birth)
             if self.fetch_url is None or self.bench.books.groups[attempt.node_group].spec.startup_script == "url":
-                return script, None
+                return (source.script(birth, self._minted(source, birth)) if source.minted else script), None
             token = self.bench.ids.token() + self.bench.ids.token()
             stub = ScriptSource(template=packaged("fetch"))
             more = {"fetch_url": self.fetch_url, "fetch_token": token}
@@ -173,6 +183,20 @@ class ScriptDesk:
         except ScriptError as error:
             words = error.message
         raise Rejected(f"the startup script {words}", code=SCRIPT_UNMADE)
+
+    def _minted(self, source: ScriptSource, birth: Birth) -> Mapping[str, str]:
+        """Join tokens for this machine alone."""
+        if self.mint is None:
+            raise ScriptError("needs a join token, and the cluster side is off")
+        try:
+            return {name: self.mint.mint(birth.name, ttl) for name, ttl in source.minted.items()}
+        except ClusterForbidden as error:
+            reason: CloudError = Rejected(error.message, code=JOIN_TOKEN_UNMADE)
+        except ClusterError as error:
+            reason = NotSent(error.message, code=JOIN_TOKEN_UNMADE)
+        except RuleViolation as overtaken:
+            reason = NotSent(overtaken.message, code="overtaken")
+        raise reason  # outside of `except`, so that no traceback leads to a token
 
     def _birth(self, attempt: CreateAttempted) -> Birth:
         books = self.bench.books

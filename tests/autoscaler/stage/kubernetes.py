@@ -6,7 +6,7 @@ from decimal import Decimal
 from app.domain.cluster.node import Node, NodeTaint
 from app.domain.quantity import format_quantity
 from app.errors import ClusterConflict, ClusterError
-from app.kube.port import Announcement, NodeChanges
+from app.kube.port import Announcement, BootstrapToken, NodeChanges, TokenSeen
 from tests.autoscaler.ca import objects
 
 from .cluster import Cluster
@@ -23,6 +23,7 @@ class Kubernetes:
         self.hides = False
         self.removed: list[str] = []
         self.announced: list[Announcement] = []
+        self._tokens: dict[str, BootstrapToken] = {}
         self._cluster = cluster
 
     def nodes(self) -> Sequence[Node]:
@@ -50,6 +51,22 @@ class Kubernetes:
         real.labels.update(changes.labels)
         for taint in changes.without_taints:
             real.taints.pop(taint.key, None)
+
+    def create_token(self, token: BootstrapToken) -> None:
+        """Machines join without one here."""
+        self._may()
+        self._tokens[token.token_id] = token
+
+    def delete_token(self, token_id: str) -> None:
+        """Forget it."""
+        self._may()
+        self._tokens.pop(token_id, None)
+
+    def token(self, token_id: str) -> TokenSeen | None:
+        """Only those that were made here."""
+        self._may()
+        known = self._tokens.get(token_id)
+        return None if known is None else TokenSeen(expires_at=known.expires_at)
 
     def announce(self, announcement: Announcement) -> None:
         """Nobody looks."""

@@ -15,11 +15,17 @@ from app.domain.cloud import (
     PriceChanged,
 )
 from app.domain.cluster.events import (
+    JoinTokenAttempted,
+    JoinTokenDoubted,
+    JoinTokenMinted,
+    JoinTokenRevoked,
+    JoinTokenTrusted,
     NodeRemovalAbandoned,
     NodeRemovalAttempted,
     NodeRemoved,
     TemplateLearned,
     TemplatesDiscarded,
+    TokenEnd,
 )
 from app.domain.cluster.node import Figures
 from app.domain.envelope import CloudEvent, ClusterEvent, Event, InstanceEvent, NodeGroupEvent, ServiceEvent
@@ -178,6 +184,11 @@ EVENTS: tuple[Event, ...] = (
         differences=("cpu: 31.85 of 31.9",),
     ),
     TemplatesDiscarded(kinds=("1H100.80S.32V, ubuntu-24.04",)),
+    JoinTokenAttempted(token_id="abcdef", instance=A, node_group="h100", attempt=1, expires_at=NOON),
+    JoinTokenMinted(token_id="abcdef", instance=A, node_group="h100"),
+    JoinTokenRevoked(token_id="abcdef", instance=A, node_group="h100", reason=TokenEnd.JOINED),
+    JoinTokenDoubted(token_id="abcdef", node_groups=("h100",), expires_at=None, message="it is not in the cluster"),
+    JoinTokenTrusted(token_id="abcdef"),
     NodeRemovalAbandoned(node=A, uid="u-1", instance=A, node_group="h100", reason="it has changed"),
     BalanceObserved(amount=Decimal("12.30"), currency="usd"),
     InstallationCreated(installation_id="inst1"),
