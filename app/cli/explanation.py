@@ -4,10 +4,10 @@ from pathlib import Path
 
 from app.clock import SystemClock
 from app.domain.explain.group import explain_group
-from app.domain.explain.instance import Story, explain_instance
+from app.domain.explain.instance import DOUBLES, Story, explain_instance
 from app.domain.explain.page import Page
 from app.store import queries
-from app.store.past import books_now, told_of, told_with
+from app.store.past import books_now, told_about, told_of, told_with
 from app.store.reading import asking
 
 
@@ -31,6 +31,7 @@ def explained(database: Path, name: str) -> Page | None:
                 instance=instance,
                 events=tuple(told_of(moment, f"instance-{known}")),
                 beside=tuple(told_with(moment, instance.correlation_id)),
+                doubles=tuple(told_about(moment, known, DOUBLES)),
                 now=now,
             )
         )

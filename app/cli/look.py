@@ -1,15 +1,22 @@
 """How things are: `status`, `groups`, `instances`. They look into the database, whether the server runs or not."""
 
-from typing import Annotated, Any
+from dataclasses import asdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.cli.options import DATABASE, DatabaseOption, GroupOption, OutputOption, WatchOption
 from app.cli.render import Output, Table, show
 from app.cli.watch import shown
+from app.clock import SystemClock
+from app.domain.words import at, span
 from app.store import queries
 from app.store.holder import holder_of
 from app.store.reading import asking
+
+if TYPE_CHECKING:
+    from app.cli.condition import Condition
 
 _EXIT_UNWELL = 1
 
@@ -26,44 +33,69 @@ def status(
 ) -> None:
     """Node groups with their sizes and costs, and how the cloud is doing.
 
-    Exit code 1 if the cloud does not answer or was never reached.
+    With what keeps the server from being ready, and what is worth a look. Exit code 1 if it cannot be ready, or the
+    cloud does not answer.
     """
+    from app.cli.condition import condition_of  # noqa: PLC0415 - the domain is loaded for this command alone
+    from app.store.past import books_open  # noqa: PLC0415 - likewise
+
     well = True
 
     def draw() -> None:
         nonlocal well
         with asking(database) as moment:
             overview, groups = queries.overview(moment), queries.groups(moment)
+            condition = condition_of(books_open(moment))
         overview["served_by"] = holder_of(database)
-        well = bool(overview["cloud_reachable"])
+        well = bool(overview["cloud_reachable"]) and not condition.obstacles
         if output is Output.TABLE:
-            _print_overview(overview)
-            _group_table().print(groups)
+            _print_overview(overview, condition)
+            _group_table().print([_noted(group) for group in groups])
         else:
-            show(output, {**overview, "node_groups": list(groups)})
+            show(output, {**overview, **asdict(condition), "node_groups": list(groups)})
 
     shown(draw, again=watch)
     if not well:
         raise typer.Exit(_EXIT_UNWELL)
 
 
-def _print_overview(overview: dict[str, Any]) -> None:
-    reachable = {1: "reachable", 0: f"NOT reachable: {overview['cloud_trouble']}"}.get(
-        overview["cloud_reachable"], "never reached"
+def _print_overview(overview: dict[str, Any], condition: "Condition") -> None:
+    reachable = {1: "reachable", 0: f"NOT reachable: {overview['cloud_trouble']},"}.get(
+        overview["cloud_reachable"], "never reached, as"
     )
     typer.echo(f"cluster {overview['cluster']}, installation {overview['installation']}, epoch {overview['epoch']}")
-    typer.echo(f"served by {overview['served_by'] or 'no process that can be seen from here'}")
-    typer.echo(f"cloud {overview['backend']} {reachable} since {overview['cloud_since']}")
-    typer.echo(f"log at position {overview['position']}, last event {overview['last_event_at']}")
+    if overview["served_by"] is None:
+        typer.echo("served by no process that can be seen from here: what follows is as the last event left it")
+    else:
+        typer.echo(f"served by {overview['served_by']}")
+    typer.echo(f"cloud {overview['backend']} {reachable} since {_ago(overview['cloud_since'])}")
+    typer.echo(f"log at position {overview['position']}, last event {_ago(overview['last_event_at'])}")
     for key, words in (("surplus", "machines too many being deleted"), ("orphans", "machines that are not ours")):
         if overview[key]:
             typer.echo(f"{overview[key]} {words}")
+    for reason in condition.obstacles:
+        typer.echo(f"NOT READY, {reason.code}: {reason.message}")
+    for reason in condition.remarks:
+        typer.echo(f"worth a look, {reason.code}: {reason.message}")
+
+
+def _ago(stored: str | None) -> str:
+    if stored is None:
+        return "its beginning"
+    time = datetime.fromisoformat(stored)
+    return f"{at(time)} ({span(SystemClock().now() - time)} ago)"
 
 
 def _group_table() -> Table:
-    return Table("node_group", "instance_type", "target_size", "creating", "running", "failed", "deleting").also(
-        "stopped", "min_size", "max_size", "cost_per_hour", "paused"
-    )
+    return Table(
+        "node_group", "instance_type", "target_size", "creating", "running", "failed", "deleting", "note"
+    ).also("stopped", "min_size", "max_size", "cost_per_hour")
+
+
+def _noted(group: dict[str, Any]) -> dict[str, Any]:
+    """With what an operator must not overlook, in a word or two."""
+    note = "retired" if group["retired"] else None
+    return {**group, "note": f"paused: {group['paused']}" if group["paused"] is not None else note}
 
 
 def groups(
@@ -75,7 +107,7 @@ def groups(
         with asking(database) as moment:
             rows = queries.groups(moment)
         if output is Output.TABLE:
-            _group_table().print(rows)
+            _group_table().print([_noted(group) for group in rows])
         else:
             show(output, list(rows))
 

@@ -1,6 +1,7 @@
 """What it costs: `costs`."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -8,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.options import DATABASE, DatabaseOption, GroupOption, OutputOption, SinceOption, UntilOption
+from app.cli.options import DATABASE, DatabaseOption, GroupOption, OutputOption, SinceOption, UntilOption, WatchOption
 from app.cli.render import Output, Table, show
+from app.cli.watch import shown
 from app.domain.billing import Period, totals
 from app.store import queries
 from app.store.reading import asking
@@ -45,34 +47,58 @@ def costs(
     node_group: GroupOption = None,
     since: SinceOption = None,
     until: UntilOption = None,
+    watch: WatchOption = False,
     database: DatabaseOption = DATABASE,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """What the machines have cost: price times time, and separately what of it was of no use."""
-    with asking(database) as moment:
-        billed, wasted = queries.billing(moment), queries.waste(moment)
 
-    def within(rows: Iterable[Mapping[str, Any]]) -> Iterator[Period]:
+    def draw() -> None:
+        with asking(database) as moment:
+            billed, wasted = queries.billing(moment), queries.waste(moment)
+        column, key = _KEYS[by]
+        asked = Asked(node_group=node_group, since=since, until=until, by_day=by is By.DAY)
+        rows = _rows(column, asked.within(billed), key)
+        total = _rows(column, asked.within(billed), _always("total"))
+        waste = _waste(wasted, asked)
+        if output is Output.TABLE:
+            _print_costs(column, [*rows, *total], waste)
+        else:
+            show(output, {"by": by, "costs": rows, "total": total, "waste": waste})
+
+    shown(draw, again=watch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Whose costs, of what time, and whether each day by itself."""
+
+    node_group: str | None
+    since: datetime | None
+    until: datetime | None
+    by_day: bool
+
+    def within(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[Period]:
+        """The parts of these periods that are asked for."""
         for period in map(_period, rows):
-            part = period.within(since, until)
-            if part is not None and node_group in {None, part.node_group}:
-                yield from part.by_day() if by is By.DAY else (part,)
+            part = period.within(self.since, self.until)
+            if part is not None and self.node_group in {None, part.node_group}:
+                yield from part.by_day() if self.by_day else (part,)
 
-    column, key = _KEYS[by]
-    rows = _rows(column, within(billed), key)
-    total = _rows(column, within(billed), _always("total"))
+
+def _waste(wasted: queries.Rows, asked: Asked) -> list[dict[str, Any]]:
     kinds = dict.fromkeys(row["kind"] for row in wasted)
-    waste = [
+    return [
         line
         for kind in kinds
-        for line in _rows("waste", within(row for row in wasted if row["kind"] == kind), _always(kind))
+        for line in _rows("waste", asked.within(row for row in wasted if row["kind"] == kind), _always(kind))
     ]
-    if output is not Output.TABLE:
-        show(output, {"by": by, "costs": rows, "total": total, "waste": waste})
-        return
-    Table(column, "instances", "hours", "cost", "currency").print([*rows, *total])
+
+
+def _print_costs(column: str, rows: Sequence[dict[str, Any]], waste: Sequence[dict[str, Any]]) -> None:
+    Table(column, "instances", "hours", "cost", "currency").print(rows)
     if waste:
-        typer.echo("\nof it of no use:")
+        typer.echo("\nof no use (a ghost, a machine too many, is on top of the costs above; the rest is in them):")
         Table("waste", "instances", "hours", "cost", "currency").print(waste)
 
 

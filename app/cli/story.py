@@ -16,11 +16,12 @@ from app.cli.options import (
     OutputOption,
     SinceOption,
     UntilOption,
+    WatchOption,
     instance_names,
     known_names,
 )
 from app.cli.render import Output, Table, show
-from app.cli.watch import interrupted
+from app.cli.watch import interrupted, shown
 from app.store import queries
 from app.store.reading import asking
 
@@ -103,19 +104,26 @@ def _follow(database: Path, wanted: queries.Wanted, rows: Sequence[dict[str, Any
 
 
 def history(
-    instance: Annotated[
-        str, typer.Argument(help="Name, Verda's instance id or provider id.", autocompletion=instance_names)
-    ],
+    instance: InstanceArgument,
     *,
+    watch: WatchOption = False,
     database: DatabaseOption = DATABASE,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Every event of one instance, with the time since the one before."""
-    with asking(database) as moment:
-        rows = queries.events(moment, queries.Wanted(instance=_named(moment, instance)), limit=_MANY)
-    if output is not Output.TABLE:
-        show(output, list(rows))
-        return
+
+    def draw() -> None:
+        with asking(database) as moment:
+            rows = queries.events(moment, queries.Wanted(instance=_named(moment, instance)), limit=_MANY)
+        if output is Output.TABLE:
+            _print_history(rows)
+        else:
+            show(output, list(rows))
+
+    shown(draw, again=watch)
+
+
+def _print_history(rows: Sequence[dict[str, Any]]) -> None:
     before: datetime | None = None
     lines = []
     for row in rows:
@@ -137,18 +145,22 @@ def _named(moment: Any, key: str) -> str:
 def explain(
     name: NameArgument,
     *,
+    watch: WatchOption = False,
     database: DatabaseOption = DATABASE,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """One page in plain words: an instance's life and cost, or why a node group does or does not grow."""
     from app.cli.explanation import explained  # noqa: PLC0415 - the domain is loaded for this command alone
 
-    page = explained(database, name)
-    if page is None:
-        message = f"there is no instance and no node group {name!r}: `groups` and `instances --all` list them"
-        raise typer.BadParameter(message, param_hint="INSTANCE|GROUP")
-    if output is not Output.TABLE:
-        show(output, asdict(page))
-        return
-    for line in page.lines:
-        typer.echo(line)
+    def draw() -> None:
+        page = explained(database, name)
+        if page is None:
+            message = f"there is no instance and no node group {name!r}: `groups` and `instances --all` list them"
+            raise typer.BadParameter(message, param_hint="INSTANCE|GROUP")
+        if output is not Output.TABLE:
+            show(output, asdict(page))
+            return
+        for line in page.lines:
+            typer.echo(line)
+
+    shown(draw, again=watch)

@@ -1,9 +1,9 @@
 """The books as they are or were, for looking at: folded from the log, which is the only truth."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, Connection, func, select, true
 
 from app.domain.books import Books, evolve
 from app.domain.envelope import Event, Recorded
@@ -18,11 +18,16 @@ def books_now(connection: Connection) -> Books:
     Raises:
         StoreCorrupt: an event cannot be read.
     """
-    mark = mark_of(connection)
-    if mark is None or mark["version"] != FOLD_VERSION or mark["position"] != log.head(connection).position:
-        return books_at(connection)
-    rows = {table: connection.execute(select(table)).mappings().all() for table in schema.PROJECTED}
-    return books_of(rows, mark["position"])
+    return _books(connection, true())
+
+
+def books_open(connection: Connection) -> Books:
+    """The same without the instances that have ended, which may be many.
+
+    Raises:
+        StoreCorrupt: an event cannot be read.
+    """
+    return _books(connection, schema.instances.c.ended_at.is_(None))
 
 
 def books_at(connection: Connection, at: datetime | None = None, position: int | None = None) -> Books:
@@ -37,6 +42,19 @@ def books_at(connection: Connection, at: datetime | None = None, position: int |
             break
         books = evolve(books, item)
     return books
+
+
+def _books(connection: Connection, instances: ColumnElement[bool]) -> Books:
+    mark = mark_of(connection)
+    if mark is None or mark["version"] != FOLD_VERSION or mark["position"] != log.head(connection).position:
+        return books_at(connection)
+    rows = {
+        table: connection.execute(select(table).where(instances if table is schema.instances else true()))
+        .mappings()
+        .all()
+        for table in schema.PROJECTED
+    }
+    return books_of(rows, mark["position"])
 
 
 def told_of(connection: Connection, stream: str) -> Iterator[Recorded[Event]]:
@@ -55,6 +73,17 @@ def told_with(connection: Connection, correlation_id: str) -> Iterator[Recorded[
         StoreCorrupt: an event cannot be read.
     """
     return _told(connection, schema.events.c.correlation_id == correlation_id)
+
+
+def told_about(connection: Connection, instance: str, types: Sequence[str]) -> Iterator[Recorded[Event]]:
+    """Every event of these types that speaks of an instance, in whatever stream, oldest first.
+
+    Raises:
+        StoreCorrupt: an event cannot be read.
+    """
+    events = schema.events.c
+    speaks_of_it = func.json_extract(events.data, "$.instance") == instance
+    return _told(connection, events.type.in_(types) & speaks_of_it)
 
 
 def _told(connection: Connection, condition: ColumnElement[bool]) -> Iterator[Recorded[Event]]:

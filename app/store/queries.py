@@ -80,9 +80,10 @@ def groups(connection: Connection) -> Rows:
     query = text(
         """
         SELECT g.name AS node_group, json_extract(g.spec, '$.instance_type') AS instance_type,
-          json_extract(g.spec, '$.min_size') AS min_size, json_extract(g.spec, '$.max_size') AS max_size, g.retired,
-          g.pause_reason AS paused,
-          coalesce(sum(i.state NOT IN ('gone', 'lost', 'cancelled', 'deleting')), 0) AS target_size,
+          iif(g.retired, 0, json_extract(g.spec, '$.min_size')) AS min_size,
+          iif(g.retired, coalesce(sum(i.state <> 'deleting'), 0), json_extract(g.spec, '$.max_size')) AS max_size,
+          g.retired, g.pause_reason AS paused,
+          coalesce(sum(i.state <> 'deleting'), 0) AS target_size,
           coalesce(sum(i.state IN ('requested', 'submitting', 'provisioning')), 0) AS creating,
           coalesce(sum(i.state = 'running'), 0) AS running,
           coalesce(sum(i.state = 'stopped'), 0) AS stopped,

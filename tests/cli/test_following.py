@@ -51,3 +51,14 @@ def test_a_table_is_watched_until_the_world_has_changed(tmp_path: Path) -> None:
             ledger.execute(one_more("gpu-aaaaaaaa"), CA)
             changed = next(line for line in told if line.startswith("gpu ") and line.split()[2] == "1")
             assert changed.split()[3] == "1"
+
+
+def test_an_explanation_is_watched(tmp_path: Path) -> None:
+    """Why does it not grow, until it does."""
+    database = tmp_path / "provider.db"
+    with opened(database) as ledger:
+        start(ledger)
+        with going_on("explain", "gpu", "--watch", "--database", database) as told:
+            assert next(line for line in told if "Target size" in line).strip() == "Target size 0, no instances."
+            ledger.execute(one_more("gpu-aaaaaaaa"), CA)
+            assert next(line for line in told if "Target size 1" in line).strip() == "Target size 1: 1 requested."

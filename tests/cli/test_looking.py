@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from app.domain.instance.commands import AttemptCreate
+from app.domain.nodegroup.commands import ApplyConfiguration, PauseNodeGroup
 from app.errors import StoreUnavailable
 from tests.audit.scenario import A, B, C, D, E, F
-from tests.store.harness import altered
+from tests.store.harness import CA, altered, group, one_more, opened, start
 
 from .prompt import answer, run, typed
 
@@ -23,11 +25,34 @@ def test_status_tells_how_the_cloud_is_and_how_large_the_groups_are(story: Path)
     """The first thing to type at three in the morning."""
     told = typed("status", "--database", story)
     assert "cluster prod, installation inst1, epoch 1\n" in told
-    assert "served by no process that can be seen from here\n" in told
-    assert "cloud simulator reachable since 2026-01-05T13:20:00.000000Z\n" in told
+    assert "served by no process that can be seen from here: what follows is as the last event left it\n" in told
+    assert re.search(r"^cloud simulator reachable since 2026-01-05 13:20:00 \(\d+ d .*ago\)$", told, re.MULTILINE)
     assert re.search(r"^gpu +1H100\.80S\.30V +0 ", told, re.MULTILINE)
+    assert "worth a look" not in told
     spoken = answer("status", "--database", story)
+    assert (spoken["obstacles"], spoken["remarks"]) == ([], [])
     assert [group["node_group"] for group in spoken["node_groups"]] == ["gpu", "batch"]
+
+
+def test_status_tells_what_readyz_would(tmp_path: Path) -> None:
+    """Which group is paused or retired, and that nobody can know anything before the first listing."""
+    path = tmp_path / "provider.db"
+    with opened(path) as ledger:
+        ledger.execute(ApplyConfiguration(specs=(group(),), sha256="c0ffee", cluster_name="prod"), CA)
+    told = typed("status", "--database", path, code=1)
+    assert "NOT READY, cloud-never-reached: the cloud was never reached: no listing has come back yet" in told
+    with opened(path) as ledger:
+        start(ledger, group(), group("old"))
+        ledger.execute(one_more("old-aaaaaaaa", "old"), CA)
+        ledger.execute(AttemptCreate(instance="old-aaaaaaaa"), CA)
+        ledger.execute(ApplyConfiguration(specs=(group(),), sha256="beef", cluster_name="prod"), CA)
+        ledger.execute(PauseNodeGroup(node_group="gpu", operator="anna", reason="new driver"), CA)
+    told = typed("status", "--database", path)
+    assert "worth a look, paused: node group gpu is paused by anna: new driver\n" in told
+    assert re.search(r"^gpu .* paused: new driver ", told, re.MULTILINE)
+    rows = {row["node_group"]: row for row in answer("groups", "--database", path)}
+    assert [rows["old"][key] for key in ("retired", "target_size", "min_size", "max_size")] == [1, 1, 0, 1]
+    assert re.search(r"^old .* retired ", told, re.MULTILINE)
 
 
 def test_answers_for_programs_are_json_or_yaml_with_the_same_content(story: Path) -> None:
@@ -100,7 +125,9 @@ def test_an_instance_is_explained_on_one_page(story: Path) -> None:
         "  2026-01-05 10:01:00  order 1: 1H100.80S.30V spot in FIN-01, 0.60 usd/h, image ubuntu-24.04.",
         f"  2026-01-05 10:01:00  no clear answer (read timed out): {LOOKED_FOR}.",
         "  2026-01-05 10:02:00  the machine i-c was found by its name: the order had gone through.",
+        "  2026-01-05 10:03:00  a machine too many, i-x, carries its name (duplicate): it is deleted.",
         "  2026-01-05 10:05:00  the cloud says running.",
+        "  2026-01-05 10:13:00  i-x, the machine too many, is gone.",
         "  2026-01-05 12:00:00  price 0.90.",
         "  2026-01-05 14:00:00  delete call 1 for i-c, OS volume included.",
         "",
@@ -111,6 +138,7 @@ def test_an_instance_is_explained_on_one_page(story: Path) -> None:
         "What did it cost?",
         "  3.005000 usd: 4 h at 0.90 an hour since 2026-01-05 12:00:00, another price before.",
         "  Of it 0.040000 usd for 4 min before it was seen running.",
+        "  On top 0.100000 usd for i-x, the machine too many: 10 min at 0.60 an hour.",
     ]
 
 
@@ -137,6 +165,8 @@ def test_a_group_is_explained_with_what_became_of_the_last_wishes(story: Path) -
     assert "Node group gpu: 0 to 4 x 1H100.80S.30V, spot or on-demand, in FIN-01 or FIN-03." in told
     assert "Yes, by up to 4" in told
     assert "cluster-autoscaler: 1 more, refused: node group gpu is paused since 2026-01-05 16:00 UTC by anna" in told
+    assert "2026-01-05 16:00:00  operator: paused by anna: new GPU driver." in told
+    assert "2026-01-05 17:00:00  operator: resumed by anna: the driver is out." in told
     assert f"{A}: lost, evicted" in told
     assert f"{E}: out-of-stock" in told
     assert B not in told  # it was refused at first and then had its machine

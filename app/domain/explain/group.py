@@ -13,12 +13,19 @@ from app.domain.explain.page import Page, Section
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
 from app.domain.nodegroup.budget import excess, short_runway
-from app.domain.nodegroup.events import ScaleDownRequested, ScaleUpRejected, ScaleUpRequested, TargetSizeDecreased
+from app.domain.nodegroup.events import (
+    NodeGroupPaused,
+    NodeGroupResumed,
+    ScaleDownRequested,
+    ScaleUpRejected,
+    ScaleUpRequested,
+    TargetSizeDecreased,
+)
 from app.domain.nodegroup.joining import words
 from app.domain.nodegroup.state import FOR_EVER, NodeGroup
 from app.domain.words import at, span
 
-_LAST = 5
+_LAST = 8
 
 
 def explain_group(books: Books, group: NodeGroup, events: Sequence[Recorded[Event]], now: datetime) -> Page:
@@ -123,7 +130,10 @@ def _since(instance: Instance, now: datetime) -> str:
 
 
 def _asked(events: Sequence[Recorded[Event]]) -> Iterator[str]:
-    kinds = (ScaleUpRequested, ScaleUpRejected, ScaleDownRequested, TargetSizeDecreased)
+    kinds = (
+        *(ScaleUpRequested, ScaleUpRejected, ScaleDownRequested, TargetSizeDecreased),
+        *(NodeGroupPaused, NodeGroupResumed),
+    )
     last = [item for item in events if isinstance(item.event, kinds)][-_LAST:]
     if not last:
         yield "Nobody has asked for anything yet."
@@ -141,6 +151,10 @@ def _request(event: Event) -> str:
             return f"gives back {event.count}: target size {event.new_target}."
         case TargetSizeDecreased():
             return f"takes back {event.delta} wishes: target size {event.new_target}."
+        case NodeGroupPaused():
+            return f"paused by {event.operator}: {event.reason}."
+        case NodeGroupResumed():
+            return f"resumed by {event.operator}: {event.reason}."
         case _:
             raise TypeError(event.type)
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from app.domain.billing import cost_of, rounded
+from app.domain.cloud import DuplicateInstanceDeleted, DuplicateInstanceDetected
 from app.domain.envelope import Event, Recorded
 from app.domain.explain.page import Page, Section
 from app.domain.instance import events as e
@@ -32,13 +34,18 @@ _DELETES = {
 }
 
 
+DOUBLES = (DuplicateInstanceDetected.type, DuplicateInstanceDeleted.type)
+"""Types of events that tell of machines too many."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """An instance, every event of it, what else its call or job run recorded, and the time it is told at."""
+    """An instance, every event of it, what else its call recorded, machines too many, the time it is told at."""
 
     instance: Instance
     events: Sequence[Recorded[Event]]
     beside: Sequence[Recorded[Event]]
+    doubles: Sequence[Recorded[Event]]
     now: datetime
 
 
@@ -49,7 +56,7 @@ def explain_instance(story: Story) -> Page:
         title=f"{instance.name} of node group {instance.node_group} is {instance.state}.",
         sections=(
             Section(question="Who asked?", answer=tuple(_who_asked(story))),
-            Section(question="What was tried, and what was answered?", answer=tuple(_tried(story.events))),
+            Section(question="What was tried, and what was answered?", answer=tuple(_tried(story))),
             Section(question="Where does it stand?", answer=tuple(_standing(story))),
             Section(question="What did it cost?", answer=tuple(_cost(story))),
         ),
@@ -70,9 +77,9 @@ def _who_asked(story: Story) -> Iterator[str]:
     yield f"{at(instance.requested_at)}  {instance.requested_by}{many} (correlation id {instance.correlation_id})."
 
 
-def _tried(events: Sequence[Recorded[Event]]) -> Iterator[str]:
+def _tried(story: Story) -> Iterator[str]:
     told = False
-    for item in events:
+    for item in sorted((*story.events, *story.doubles), key=lambda item: item.position):
         sentence = _attempt(item.event)
         if sentence is not None:
             told = True
@@ -118,6 +125,10 @@ def _observation(event: Event) -> str | None:
             return f"doubt about its node, {event.doubt}: {event.message}."
         case e.DeleteAttempted():
             return f"delete call {event.attempt} for {event.instance_id}, OS volume included."
+        case DuplicateInstanceDetected():
+            return f"a machine too many, {event.instance_id}, carries its name ({event.reason}): it is deleted."
+        case DuplicateInstanceDeleted():
+            return f"{event.instance_id}, the machine too many, is gone."
         case e.DeleteRefused():
             return f"the cloud did not take it, {event.code}: {event.message}; next try {at(event.retry_at)}."
         case _:
@@ -161,6 +172,31 @@ def _open_state(instance: Instance, now: datetime) -> str:
 
 
 def _cost(story: Story) -> Iterator[str]:
+    yield from _own_cost(story)
+    yield from _cost_of_doubles(story)
+
+
+def _cost_of_doubles(story: Story) -> Iterator[str]:
+    """A machine too many is taken to cost what its namesake did when it was found; it is in nobody's books."""
+    ends = {
+        item.event.instance_id: item.recorded_at
+        for item in story.doubles
+        if isinstance(item.event, DuplicateInstanceDeleted)
+    }
+    for item in story.doubles:
+        if not isinstance(item.event, DuplicateInstanceDetected):
+            continue
+        time = ends.get(item.event.instance_id, story.now) - item.recorded_at
+        lives = [then for since, then in _lives(story.events) if since <= item.recorded_at]
+        price = lives[-1].price_per_hour if lives else None
+        if price is None:
+            yield f"On top {item.event.instance_id}, the machine too many, for {span(time)}; its price is not known."
+            continue
+        cost = f"{rounded(cost_of(price, time))} {story.instance.currency}"
+        yield f"On top {cost} for {item.event.instance_id}, the machine too many: {span(time)} at {price} an hour."
+
+
+def _own_cost(story: Story) -> Iterator[str]:
     instance, until = story.instance, story.instance.ended_at or story.now
     cost = instance.cost if instance.cost is not None else instance.cost_until(until)
     if instance.created_at is None:
@@ -185,12 +221,16 @@ def _cost(story: Story) -> Iterator[str]:
 
 def _when_running(events: Sequence[Recorded[Event]]) -> Instance | None:
     """The instance as it was when it was first seen running, at its price of that time."""
+    return next((then for _, then in _lives(events) if then.running_at is not None), None)
+
+
+def _lives(events: Sequence[Recorded[Event]]) -> Iterator[tuple[datetime, Instance]]:
+    """The instance as it was after each of its events."""
     instance: Instance | None = None
     for item in events:
         if isinstance(item.event, e.InstanceRequested | e.InstanceAdopted) and instance is None:
             instance = begin(item)  # type: ignore[arg-type] # narrowed by its event
         elif instance is not None:
             instance = evolve(instance, item)  # type: ignore[arg-type] # a stream has events of one kind
-        if instance is not None and instance.running_at is not None:
-            return instance
-    return None
+        if instance is not None:
+            yield item.recorded_at, instance
