@@ -183,7 +183,7 @@ def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch: pytes
 
 
 def test_the_deadline_holds_from_the_first_byte_to_the_last(toy: Toy, make_cloud: MakeCloud) -> None:
-    """Read timeouts start again with every byte, so a dripping body would pass any of them."""
+    """F63: read timeouts start again with every byte, so a dripping body would pass any of them."""
     cloud = make_cloud(timeout=timedelta(seconds=0.3), silence_timeout=timedelta(seconds=0.2))
     toy.on("GET", "/instances", drip(b"HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\n", b"[" + b" " * 399))
     started = cloud._clock.monotonic()
@@ -193,7 +193,7 @@ def test_the_deadline_holds_from_the_first_byte_to_the_last(toy: Toy, make_cloud
 
 
 def test_silence_ends_a_call_before_its_deadline(toy: Toy, make_cloud: MakeCloud) -> None:
-    """A peer that is gone without a word is noticed sooner than a slow one."""
+    """F63: a peer that is gone without a word is noticed sooner than a slow one."""
     cloud = make_cloud(timeout=timedelta(seconds=4), silence_timeout=timedelta(seconds=0.2))
     toy.on("GET", "/instances", hang)
     started = cloud._clock.monotonic()

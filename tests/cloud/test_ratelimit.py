@@ -112,7 +112,7 @@ def test_the_last_tenth_is_kept_for_what_saves_money() -> None:
 
 
 def test_a_neighbour_who_used_up_the_project_is_seen_in_the_header() -> None:
-    """The limits belong to the project, not to its credentials."""
+    """F78: the limits belong to the project, not to its credentials."""
     scene = Scene()
     scene.limiter.heard(*LIST, '"project";r=3;t=40, "endpoint";r=100;t=40')
     with pytest.raises(Throttled) as raised:
@@ -323,7 +323,7 @@ def test_a_retry_after_that_makes_no_sense_is_left_out(toy: Toy, make_cloud: Mak
 
 
 def test_deletions_and_look_ups_go_on_while_polling_waits(toy: Toy, make_cloud: MakeCloud) -> None:
-    """The neighbour has used up nearly everything; what is left goes to what cannot wait."""
+    """F78: the neighbour has used up nearly everything; what is left goes to what cannot wait."""
     clock = FakeClock()
     toy.on("GET", "/instances", ok([instance()], RateLimit='"project";r=3;t=40, "endpoint";r=50;t=40'))
     toy.on("GET", f"/instances/{INSTANCE}", ok(instance()))

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-TESTS: Final = Path(__file__).resolve().parents[1]
+ROOT: Final = Path(__file__).resolve().parents[2]
+TESTS: Final = ROOT / "tests"
 _NUMBER: Final = re.compile(r"\bF(\d\d)\b")
 
 
@@ -97,10 +98,10 @@ CASES: Final[Mapping[str, Mapping[int, Case]]] = {
         60: Case("A volume that cannot be written", "one line with path, user and mode"),
     },
     "Time": {
-        61: Case("Daylight saving", "no schedules are offered; the log is in UTC"),
-        62: Case("No time zone data", "no schedules are offered; UTC needs none"),
+        61: Case("Daylight saving", "no times of day are offered, and asking for one is refused; the log is in UTC"),
+        62: Case("No time zone data", "it works; zones are not offered, and UTC needs none"),
         63: Case("A call that hangs", "it ends by its deadline; other jobs go on"),
-        64: Case("Capacity by office hours", "not offered"),
+        64: Case("Capacity by office hours", "not offered, and asking for it is refused"),
     },
     "TLS, credentials, secrets": {
         65: Case("Certificates are rotated", "read again without a restart"),

@@ -108,9 +108,16 @@ def test_log_is_append_only_and_tells_the_story_in_words(tmp_path: Path) -> None
 
 def test_second_process_on_the_same_database_refuses_to_start(tmp_path: Path) -> None:
     """Two writers would buy twice (F58); the second says who is there and calls no cloud."""
-    with simulator() as sim, Provider(tmp_path, sim, {"gpu-workers": GROUP}) as provider:
+    second = tmp_path / "second"
+    second.mkdir()
+    with (
+        simulator() as sim,
+        simulator() as another,
+        Provider(tmp_path, sim, {"gpu-workers": GROUP}) as provider,
+    ):
         with pytest.raises(AssertionError, match="in use by process"):
-            Provider(tmp_path, sim, {"gpu-workers": GROUP}).start()
+            Provider(second, another, {"gpu-workers": GROUP}, database=str(provider.database)).start()
+        assert control(another, "GET", "/requests") == []
         provider.client.increase_size("gpu-workers", 1)
         until(lambda: provider.states("gpu-workers") == [1], what="the first goes on")
 
@@ -119,7 +126,7 @@ def test_new_database_does_not_serve_before_the_cloud_was_seen(tmp_path: Path) -
     """A lost database must not look to the autoscaler like an empty cluster (F51)."""
     with simulator() as sim:
         provider = Provider(tmp_path, sim, {"gpu-workers": GROUP})
-        control(sim, "POST", "/listener", {"down_for": 4})
+        control(sim, "POST", "/faults", {"preset": "auth_down", "args": {"times": -1}})
         provider.launch()
         try:
             until(lambda: "cloud-never-reached" in provider.get("/readyz")[1], what="readiness says why")
@@ -127,6 +134,7 @@ def test_new_database_does_not_serve_before_the_cloud_was_seen(tmp_path: Path) -
             assert provider.get("/healthz")[0] == 200
             with pytest.raises(CallFailed, match="UNAVAILABLE: the cloud was never reached"):
                 provider.client.node_groups()
+            control(sim, "DELETE", "/faults")
             until(lambda: provider.get("/readyz")[0] == 200, what="ready once the cloud answers")
             assert [group.id for group in provider.client.node_groups()] == ["gpu-workers"]
         finally:

@@ -85,7 +85,7 @@ CASES = (
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_an_order_that_goes_wrong_ends_right(house: Rig, case: Case) -> None:
-    """Whatever the API does, no wish gets two machines, and what cannot be is told with its reason."""
+    """F47: whatever the API does, no wish gets two machines, and what cannot be is told with its reason."""
     house.configure(spec(provision_timeout=timedelta(minutes=2)))
     if "timeout" in case.preset:
         house.lose_patience()

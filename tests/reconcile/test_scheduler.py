@@ -1,3 +1,4 @@
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -147,7 +148,7 @@ def test_a_wake_runs_the_job_now(plant: Plant) -> None:
 
 
 def test_wakes_during_a_run_make_it_run_once_more(plant: Plant) -> None:
-    """The facts behind them may have come too late for the run under way; the next run sees all of them."""
+    """F63: the facts may have come too late for the run under way; the next run sees all of them, and is one."""
     go_on = threading.Event()
 
     def wait_in_the_first(number: int) -> None:
@@ -333,6 +334,26 @@ def test_stop_does_not_wait_for_a_run_that_hangs(plant: Plant) -> None:
     go_on.set()
     plant.job.wait_for_runs(1)
     assert plant.job.runs == 1
+
+
+def test_a_run_that_hangs_holds_up_no_other_job(plant: Plant, caplog: pytest.LogCaptureFixture) -> None:
+    """F63: the others go on, and the runs that it misses meanwhile are no flood of lines."""
+    caplog.set_level(logging.ERROR, "apscheduler")  # as the program sets it
+    go_on = threading.Event()
+
+    def hang(_: int) -> None:
+        go_on.wait(LONGEST_S)
+
+    plant.job.in_run = hang
+    plant.start()
+    for number in range(2, 12):
+        plant.scheduler.wake("provision")
+        plant.scheduler.wake("terminate")
+        plant.other.wait_for_runs(number)
+    assert plant.job.runs == 1
+    go_on.set()
+    plant.job.wait_for_runs(2)
+    assert caplog.records == []
 
 
 def test_nothing_runs_after_a_stop(plant: Plant) -> None:

@@ -55,7 +55,7 @@ def test_a_story_reads_the_same_with_either_driver(tmp_path: Path, module: Modul
 
 
 def test_a_writer_has_its_pragmas_whatever_the_driver(started: Path, module: ModuleType) -> None:
-    """They are read back: a build of SQLite may ignore one of them without a word."""
+    """F54: they are read back, for a build of SQLite or a file system may ignore one of them without a word."""
     engine = sqlite.writer_engine(started, module)
     with closing(engine.raw_connection()) as pooled:
         connection = pooled.driver_connection
@@ -104,7 +104,7 @@ def test_full_means_full_whatever_the_driver(started: Path, module: ModuleType) 
 
 
 def test_locked_means_locked_whatever_the_driver(started: Path, module: ModuleType) -> None:
-    """Waits as long as it was told, then says why."""
+    """F54, F55: waits as long as it was told, then says why."""
     store = Store(started, module=module, busy_timeout_s=0.05)
     with closing(module.connect(started, isolation_level=None)) as person:
         person.execute("BEGIN IMMEDIATE")

@@ -62,7 +62,7 @@ def test_a_second_process_is_refused_in_the_words_of_the_first(
 
 
 def test_a_stopped_process_keeps_its_lock(started: Path, hold: Callable[[Path, str], Holder]) -> None:
-    """F58: frozen is not dead. It would go on in the middle of a command."""
+    """F54, F58: frozen is not dead, it would go on in the middle of a command; it is named and not waited for."""
     first = hold(started, "a frozen pod")
     os.kill(first.pid, signal.SIGSTOP)
     try:

@@ -117,7 +117,7 @@ def test_a_copy_from_before_the_first_start_is_refused(fresh: Path, tmp_path: Pa
 
 
 def test_a_database_beyond_repair_is_replaced(started: Path, copy: Backup) -> None:
-    """The usual reason. The start that fails says what to type."""
+    """F57: the usual reason. The start that fails says what to type, and how old the newest copy is."""
     started.write_bytes(b"\xa5" * 20_000)
     plan = BackupPlan(
         database=started,

@@ -99,7 +99,7 @@ def test_a_database_of_today_is_not_copied_at_start(
 
 
 def test_without_its_copy_nothing_is_migrated(told: tuple[list[tuple[object, ...]], Books], tmp_path: Path) -> None:
-    """A disk that has no room for the copy has none for a mistake."""
+    """F59: a disk that has no room for the copy has none for a mistake."""
     path = database_of("0001", told[0], tmp_path / "provider.db")
     (tmp_path / "copies").touch()
     plan = BackupPlan(

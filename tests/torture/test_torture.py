@@ -9,7 +9,7 @@ from tests.torture.run import Moment, run
 
 @pytest.mark.timeout(600)
 def test_ten_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
-    """At its start, at work and while it stops: afterwards books and cloud agree, and every promise is kept."""
+    """F49: at its start, at work and while it stops: afterwards books and cloud agree, every promise is kept."""
     outcome = run(seed=16, kills=10, directory=tmp_path)
     assert outcome.findings == ()
     assert outcome.kills.total() == 10
