@@ -211,7 +211,9 @@ class Config(f.Section):
         default="adopt", description="What to do with machines that carry our mark and are not in our books."
     )
     orphan_grace: f.AnyDuration = Field(
-        default=timedelta(minutes=10), description="How long such a machine is left alone before it is deleted."
+        default=timedelta(minutes=10),
+        description="How long such a machine is left alone before `orphans: delete` deletes it. "
+        "Taking in and reporting wait for nothing.",
     )
     verda: Verda = Field(default_factory=Verda, description="The account at Verda.")
     intervals: Intervals = Field(default_factory=Intervals, description="How often the jobs look.")

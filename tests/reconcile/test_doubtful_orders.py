@@ -228,17 +228,32 @@ def test_a_wish_deleted_while_its_order_is_under_way_is_deleted_when_it_is_answe
     assert (house.state(name), house.world.alive) == ("gone", {})
 
 
-def test_increases_and_deletions_crossing_at_every_step_end_with_the_right_machines(house: House) -> None:
-    """F50: n1 goes, two new ones come, with a restart in between; n1 is never re-created."""
+@pytest.mark.parametrize(("deletion", "restart"), [(at, at + later) for at in range(6) for later in (0, 1)])
+def test_increases_and_deletions_crossing_at_every_step_end_with_the_right_machines(
+    house: House, deletion: int, restart: int
+) -> None:
+    """F50: n1 goes, two new ones come, with a restart at any step; n1 is never re-created."""
     (n1,) = house.running()
-    first = house.grow(1)
-    house.provision.run()
-    house.delete(n1)
-    house.restart()
-    second = house.grow(1)
-    house.ticks(2)
+    added: list[str] = []
+    steps: Sequence[Callable[[], object]] = (
+        lambda: added.extend(house.grow(2)),
+        lambda: house.tick(house.provision),
+        lambda: house.tick(house.terminate),
+        house.look,
+        house.world.boot,
+        house.look,
+    )
+    for number, step in enumerate(steps):
+        if number == deletion:
+            house.delete(n1)
+        if number == restart:
+            house.restart()
+        step()
+    house.ticks(4)
     house.world.boot()
     house.ticks(2)
     assert house.state(n1) == "gone"
-    assert set(house.world.alive) == {*first, *second}
+    assert set(house.world.alive) == set(added)
+    assert {house.state(name) for name in added} == {"running"}
+    assert house.target() == 2
     assert [order.hostname for order in house.world.orders].count(n1) == 1
