@@ -16,6 +16,8 @@ CHART = DEPLOY / "helm" / "verda-cloud-provider"
 KUSTOMIZE = DEPLOY / "kustomize"
 PRODUCTION = "overlays/production"
 TRIAL = "overlays/trial"
+KUBERNETES = tuple(f"1.{minor}" for minor in range(28, 38))
+"""Every version that is supported, and tested with its own schemas."""
 KUSTOMIZATIONS = ("base", PRODUCTION, TRIAL)
 
 Manifest: TypeAlias = dict[str, Any]

@@ -13,7 +13,8 @@ from helm_python.errors import HelmError
 
 from app.config.load import load
 
-from .rendered import CHART, KUSTOMIZE, Manifest, chart, kustomization, one
+from . import foreign
+from .rendered import CHART, KUBERNETES, KUSTOMIZE, Manifest, chart, kustomization, one
 
 GROUPS = {"gpu": {"instance_type": "1A100.22V", "image": "ubuntu-24.04", "location": "FIN-01", "max_size": 4}}
 CONFIG: Mapping[str, Any] = {"cluster_name": "prod", "node_groups": GROUPS}
@@ -110,12 +111,14 @@ def test_the_operators_words_win_over_the_charts() -> None:
     assert loaded["tls"]["cert"] == "/tls/tls.crt"
 
 
-@pytest.mark.parametrize("version", ["1.28", "1.37"])
-def test_every_branch_is_valid_strictly(version: str) -> None:
-    """With everything set, and with the simulator."""
+def test_every_branch_is_valid_strictly() -> None:
+    """With everything set, and with the simulator, in every version of Kubernetes."""
     for values in (EVERYTHING, {"config": CONFIG, "simulator": {"enabled": True}}):
         for manifest in chart(values):
-            if manifest["kind"] not in {"ServiceMonitor", "PrometheusRule"}:
+            if manifest["kind"] in foreign.KINDS:
+                foreign.check(manifest)
+                continue
+            for version in KUBERNETES:
                 kubernetes_validate.validate(manifest, version, strict=True)
 
 

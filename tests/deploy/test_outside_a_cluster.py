@@ -1,14 +1,17 @@
 """The systemd unit and the compose file."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 
 from app.config.load import load
 
+from . import foreign
 from .rendered import DEPLOY
 
 UNIT = DEPLOY / "systemd" / "verda-cloud-provider.service"
@@ -47,3 +50,14 @@ def test_compose_publishes_on_this_machine_alone() -> None:
     assert [warning.path for warning in loaded.warnings] == ["listen", "http.listen"]
     assert "data:/data" in service["volumes"]
     assert str(loaded.config.database) == "/data/provider.db"
+
+
+def test_compose_file_has_no_key_that_compose_would_not_know() -> None:
+    """Neither as it stands nor with the lines for the real Verda, which are comments in it."""
+    text = COMPOSE.read_text()
+    real = re.sub(
+        r"^( *)# (?= *(?:environment|VERDA_CLIENT_ID|secrets|client_secret|file):)", r"\1", text, flags=re.MULTILINE
+    )
+    assert yaml.safe_load(real)["secrets"] == {"client_secret": {"file": "./client_secret"}}
+    for form in (text, real):
+        jsonschema.validate(yaml.safe_load(form), foreign.COMPOSE)
