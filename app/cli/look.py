@@ -89,7 +89,7 @@ def _ago(stored: str | None) -> str:
 def _group_table() -> Table:
     return Table(
         "node_group", "instance_type", "target_size", "creating", "running", "failed", "deleting", "note"
-    ).also("stopped", "min_size", "max_size", "cost_per_hour")
+    ).also("stopped", "min_size", "max_size", "cost_per_hour", "template_from")
 
 
 def _noted(group: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _noted(group: dict[str, Any]) -> dict[str, Any]:
 def groups(
     *, watch: WatchOption = False, database: DatabaseOption = DATABASE, output: OutputOption = Output.TABLE
 ) -> None:
-    """Node groups: target size, instances by state, limits, cost an hour."""
+    """Node groups: target size, instances by state, limits, cost an hour, the node that corrected the template."""
 
     def draw() -> None:
         with asking(database) as moment:

@@ -3,11 +3,15 @@
 Every question takes the connection of `reading`, so that all answers to one command are of one moment.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqlalchemy import Connection, text
+
+from app.domain.cluster.learning import kind_of
+from app.domain.nodegroup.spec import NodeGroupSpec
 
 Rows = Sequence[dict[str, Any]]
 
@@ -76,7 +80,10 @@ def instances(connection: Connection, *, node_group: str | None = None, ended: b
 
 
 def groups(connection: Connection) -> Rows:
-    """Node groups with target size, instances by state and what they cost an hour."""
+    """Node groups with target size, instances by state, what they cost an hour, and the node their template follows.
+
+    `learned` is what that node leaves to pods, None while the template is as it is computed.
+    """
     query = text(
         """
         SELECT g.name AS node_group, json_extract(g.spec, '$.instance_type') AS instance_type,
@@ -95,7 +102,16 @@ def groups(connection: Connection) -> Rows:
         GROUP BY g.name ORDER BY g.ordinal
         """
     )
-    return _rows(connection, query, {})
+    learned = {row["kind"]: row for row in _rows(connection, text("SELECT * FROM learned_templates"), {})}
+    specs = connection.execute(text("SELECT name, spec FROM node_groups")).all()
+    taught = {name: learned.get(kind_of(NodeGroupSpec.model_validate_json(spec))) for name, spec in specs}
+    return [{**row, **_template(taught[row["node_group"]])} for row in _rows(connection, query, {})]
+
+
+def _template(learned: Mapping[str, Any] | None) -> dict[str, Any]:
+    if learned is None:
+        return {"template_from": None, "learned": None}
+    return {"template_from": learned["node"], "learned": json.loads(learned["figures"])["allocatable"]}
 
 
 def overview(connection: Connection) -> dict[str, Any]:

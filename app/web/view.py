@@ -8,6 +8,7 @@ from decimal import Decimal
 from itertools import groupby
 
 from app.domain.books import Books
+from app.domain.cluster.learning import kind_of
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
 from app.domain.nodegroup.state import NodeGroup
@@ -137,6 +138,9 @@ def _notes(books: Books, group: NodeGroup) -> Sequence[str]:
         notes.append(f"paused by {group.paused_by}: {group.pause_reason}")
     if group.spec.instance_type not in books.cloud.catalogue:
         notes.append("not offered: the catalogue has no such instance type")
+    learned = books.cluster.learned.get(kind_of(group.spec))
+    if learned is not None:
+        notes.append(f"its template follows node {learned.node}")
     if not group.retired and group.spec.max_size and books.target_size(group.name) >= group.spec.max_size:
         notes.append("at its maximum")
     return notes

@@ -9,6 +9,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.clock import SeededIds
+from app.domain.cluster.joins import ObserveNodes
+from app.domain.explain.group import explain_group
+from app.domain.nodegroup.commands import DeleteNodes
 from app.domain.offering import Contract
 from app.errors import ClusterError, ClusterUnavailable
 from app.reconcile.jobs.provision import Provision
@@ -125,6 +128,31 @@ def test_a_join_token_is_made_when_the_machine_asks_for_its_script(house: House)
         (other,) = house.grow()
         house.provision_until_quiet()
         assert client.get("/script", headers=bearer(token_of(house, other))).status_code == 503
+
+
+@pytest.mark.parametrize("fetched", ["fetched", "never fetched"])
+def test_a_machine_that_never_joins_tells_how_far_it_got(house: House, client: TestClient, fetched: str) -> None:
+    """F41. Whether it asked for its script parts what is wrong with the machine from what is wrong with the join."""
+    house.configure(spec(startup_script="text", contracts=(Contract.SPOT,), never_joined_breaker=1))
+    (name,) = house.grow()
+    house.provision_until_quiet()
+    token = token_of(house, name)
+    house.world.boot()
+    house.look(2)
+    told = "; it never fetched its startup script: it has not got that far, or does not reach the script server"
+    if fetched == "fetched":
+        at = f"{house.now:%Y-%m-%d %H:%M:%S} UTC from testclient"
+        assert client.get("/script", headers=bearer(token)).status_code == 200
+        told = f"; it fetched its startup script at {at}, so it booted and reached us: what comes after that fails"
+    house.clock.advance(timedelta(minutes=30))
+    house.execute(ObserveNodes(nodes=(), repairs=False))
+    doubt = house.instance(name).node_problem
+    assert doubt is not None
+    assert doubt.endswith(f"--provider-id=verda://{name}{told}")
+    house.execute(DeleteNodes(node_group="h100", instances=(name,), unregistered=frozenset({name})))
+    assert house.books.groups["h100"].joining.message == doubt
+    page = explain_group(house.books, house.books.groups["h100"], (), house.now).lines
+    assert [line for line in page if f"Of the last one: {doubt}." in line] != []
 
 
 def test_nobody_else_gets_anything(house: House, client: TestClient) -> None:

@@ -17,7 +17,7 @@ from app.domain.instance.decide import learn_provider_id
 from app.domain.instance.events import NodeDoubt, NodeDoubted, NodeJoined, NodeRegistered, ProviderIdRepairAttempted
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
-from app.domain.nodegroup.joining import success
+from app.domain.nodegroup.joining import boot_evidence, success
 
 _CLOCKS_DIFFER = timedelta(minutes=2)
 """A node whose time of birth is further than this before its machine's order is somebody else's."""
@@ -149,7 +149,7 @@ def _is_missed(instance: Instance, books: Books, now: datetime) -> bool:
 def _missed(instance: Instance) -> str:
     return (
         f"it runs and no node has registered: read its boot log, check the join token, and that its kubelet is started "
-        f"with --provider-id={instance.provider_id}"
+        f"with --provider-id={instance.provider_id}{boot_evidence(instance)}"
     )
 
 

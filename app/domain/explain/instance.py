@@ -117,6 +117,10 @@ def _observation(event: Event) -> str | None:
             return f"the machine {event.instance_id} was found at the cloud and taken over."
         case e.InstanceStateObserved():
             return f"{event.news}."
+        case e.ScriptFetched():
+            return f"its startup script was asked for from {event.source}: {event.outcome}."
+        case e.NodePrepared():
+            return f"node {event.node} is prepared: {', '.join(event.changes)}."
         case e.NodeRegistered():
             return f"it is node {event.node}, {span(timedelta(seconds=event.waited_s))} after it was seen running."
         case e.NodeJoined():

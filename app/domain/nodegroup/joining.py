@@ -23,6 +23,7 @@ from app.domain.nodegroup.events import (
     ScaleUpRejected,
 )
 from app.domain.nodegroup.state import NodeGroup
+from app.domain.words import at
 from app.errors import RuleViolation
 
 _FIRST_PAUSE = timedelta(minutes=30)
@@ -130,7 +131,17 @@ def known_of(instance: Instance) -> str:
     where = f"at {instance.location or 'an unknown place'}, address {instance.ip or 'unknown'}"
     if instance.node_registered_at is not None:
         return f"{where}: its node registered and was never ready"
-    return f"{where}: no node with provider id {instance.provider_id} has registered"
+    return f"{where}: no node with provider id {instance.provider_id} has registered{boot_evidence(instance)}"
+
+
+def boot_evidence(instance: Instance) -> str:
+    """How far the machine got, by its own startup script; nothing if it is not one that is fetched."""
+    if instance.script_fetched_at is not None:
+        when = f"{at(instance.script_fetched_at)} UTC from {instance.script_source}"
+        return f"; it fetched its startup script at {when}, so it booted and reached us: what comes after that fails"
+    if instance.script_token is not None:
+        return "; it never fetched its startup script: it has not got that far, or does not reach the script server"
+    return ""
 
 
 def record_joined(command: RecordJoined, books: Books) -> Decision:
