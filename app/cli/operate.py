@@ -1,5 +1,6 @@
 """What an operator does to a node group by hand: `pause`, `resume`, `drain`, `adopt`. Recorded with the reason."""
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -8,6 +9,13 @@ import typer
 from app.admin.client import ask
 from app.admin.protocol import Request, socket_of
 from app.cli.options import DATABASE, group_names
+from app.cli.render import Table
+from app.cli.watch import interrupted
+from app.store import queries
+from app.store.reading import asking
+
+_EXIT_NOT_YET = 1
+_LOOK_AGAIN_S = 1.0
 
 GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="The node group.", autocompletion=group_names)]
 ReasonOption = Annotated[str, typer.Option("--reason", "-r", help="Why; those who look later will ask.")]
@@ -39,15 +47,49 @@ def drain(
     *,
     reason: ReasonOption,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    wait: Annotated[
+        bool, typer.Option(help="Wait until each machine is proven gone; Ctrl-C only ends the wait.")
+    ] = True,
     database: ServersDatabaseOption = DATABASE,
 ) -> None:
     """Pause a node group and delete all its machines now.
 
-    Kubernetes is not asked: what runs on the machines ends with them. Move it away first with `kubectl drain`.
+    Shows them with what they cost before it asks. Kubernetes is not asked: what runs on the machines ends with them.
+    Move it away first with `kubectl drain`. Exit code 1 if the wait was ended before they were gone.
     """
     if not yes:
+        _print_doomed(node_group, database)
         typer.confirm(f"Delete all machines of {node_group}, with whatever runs on them?", abort=True)
     _do("drain", node_group, reason, database)
+    if wait and not _seen_gone(node_group, database):
+        typer.echo("they are still being deleted, which goes on without this: `instances` shows how far it is")
+        raise typer.Exit(_EXIT_NOT_YET)
+
+
+def _machines_of(node_group: str, database: Path) -> queries.Rows:
+    with asking(database) as moment:
+        return queries.instances(moment, node_group=node_group, ended=False)
+
+
+def _print_doomed(node_group: str, database: Path) -> None:
+    machines = _machines_of(node_group, database)
+    if not machines:
+        return
+    Table("instance", "state", "instance_type", "price_per_hour", "currency").print(machines)
+    prices = [Decimal(row["price_per_hour"]) for row in machines if row["instance_id"] and row["price_per_hour"]]
+    typer.echo(f"{len(machines)} instances, {sum(prices, Decimal(0))} an hour")
+
+
+def _seen_gone(node_group: str, database: Path) -> bool:
+    """Tell of each machine when it is proven gone; False if somebody does not want to wait for the last one."""
+    stop, left = interrupted(), {row["instance"] for row in _machines_of(node_group, database)}
+    while left:
+        if stop.wait(_LOOK_AGAIN_S):
+            return False
+        known, left = left, {row["instance"] for row in _machines_of(node_group, database)}
+        for name in sorted(known - left):
+            typer.echo(f"{name} is proven gone")
+    return True
 
 
 def adopt(

@@ -1,9 +1,12 @@
 import json
 import os
 import pwd
+import re
+import signal
 import socket
 import stat
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,12 +16,18 @@ from app.admin.client import ask
 from app.admin.protocol import Request, socket_of
 from app.admin.server import AdminServer
 from app.clock import SeededIds
+from app.domain.envelope import Event, Recorded
+from app.domain.instance.commands import AttemptCreate, ConfirmEnded, RecordCreated
+from app.domain.instance.events import Found
+from app.domain.instance.lifecycle import InstanceState
 from app.domain.machine import Machine
+from app.domain.nodegroup.commands import IncreaseSize
 from app.errors import InvalidRequest, NotFound, RuleViolation, Unreachable
 from app.ledger.ledger import Ledger
 from tests.cli.prompt import answer, run, typed
 from tests.store.harness import CA, H100, one_more, opened, rows, start
 
+A, B = "gpu-aaaaaaaa", "gpu-bbbbbbbb"
 ME = f"{pwd.getpwuid(os.getuid()).pw_name} (uid {os.getuid()})"
 
 
@@ -56,21 +65,57 @@ def test_an_operators_command_is_recorded_with_who_and_why(tmp_path: Path) -> No
     ]
 
 
-def test_draining_asks_first(tmp_path: Path) -> None:
-    """What runs on the machines ends with them."""
+def test_draining_shows_what_it_costs_and_asks_first(tmp_path: Path) -> None:
+    """F16: what runs on the machines ends with them. A machine at 0.60 an hour, and a wish that costs nothing yet."""
     database = tmp_path / "provider.db"
     with served(database) as ledger:
-        ledger.execute(one_more("gpu-aaaaaaaa"), CA)
+        ledger.execute(IncreaseSize(node_group="gpu", delta=2, names=(A, B)), CA)
+        ledger.execute(AttemptCreate(instance=A), CA)
+        ledger.execute(RecordCreated(instance=A, instance_id="i-1", found=Found.ANSWERED), CA)
         refused = run("drain", "gpu", "--reason", "sold", "--database", database)  # no answer is no
         assert refused.exit_code == 1
-        assert ledger.books.target_size("gpu") == 1
-        told = typed("drain", "gpu", "--reason", "sold", "--yes", "--database", database)
+        assert re.search(rf"^{A} +provisioning +1H100\.80S\.30V +0\.60 +usd$", refused.output, re.MULTILINE)
+        assert (
+            "2 instances, 0.60 an hour\nDelete all machines of gpu, with whatever runs on them? [y/N]" in refused.output
+        )
+        assert ledger.books.target_size("gpu") == 2
+        told = typed("drain", "gpu", "--reason", "sold", "--yes", "--no-wait", "--database", database)
         assert ledger.books.target_size("gpu") == 0
-    assert told.splitlines()[-3:] == [  # the server, in this very process, logs before it
+    assert told.splitlines()[-4:] == [  # the server, in this very process, logs before it
         f"gpu paused by {ME}: sold",
-        "gpu gives back 1 instances: target size 0",
-        "gpu-aaaaaaaa no longer wanted, nothing was bought (deleted)",
+        "gpu gives back 2 instances: target size 0",
+        f"{A} to be deleted (drained)",
+        f"{B} no longer wanted, nothing was bought (deleted)",
     ]
+
+
+@pytest.fixture
+def _signals_as_they_were() -> Iterator[None]:
+    """A command that waits listens for Ctrl-C, and is a process of its own elsewhere."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("_signals_as_they_were")
+def test_draining_waits_for_the_proof_that_a_machine_is_gone(tmp_path: Path) -> None:
+    """F16: until then it may cost."""
+    database = tmp_path / "provider.db"
+    with served(database) as ledger:
+        ledger.execute(one_more(A), CA)
+        ledger.execute(AttemptCreate(instance=A), CA)
+        ledger.execute(RecordCreated(instance=A, instance_id="i-1", found=Found.ANSWERED), CA)
+
+        def prove(recorded: Sequence[Recorded[Event]]) -> None:
+            if any(item.event.type == "instance.delete-requested" for item in recorded):
+                proof = ConfirmEnded(instance=A, instance_id="i-1", known_by_id=True)
+                threading.Timer(0.2, ledger.execute, (proof, CA)).start()
+
+        ledger.subscribe(prove)
+        told = typed("drain", "gpu", "--reason", "sold", "--yes", "--database", database)
+        assert ledger.books.instances[A].state is InstanceState.GONE
+    assert told.endswith(f"{A} is proven gone\n")
 
 
 def test_refusals_come_back_as_what_they_are(tmp_path: Path) -> None:

@@ -169,6 +169,19 @@ def test_wrong_credentials_are_one_finding(patient: Patient) -> None:
     assert "VERDA_CLIENT_ID" in remedy
 
 
+def test_a_missing_scope_is_no_empty_account(patient: Patient, account: Simulator) -> None:
+    """F67: the token is good, and every call is forbidden. The scope that is needed is named."""
+    control(account, "POST", "/faults", {"preset": "token_scope_403", "args": {"times": -1}})
+    try:
+        found = patient.findings(code=1)
+    finally:
+        control(account, "DELETE", "/faults")
+    (verdict, seen, remedy) = found.pop("credentials")
+    assert (verdict, seen) == ("wrong", "not allowed: Insufficient scope")
+    assert remedy == "give the credentials the scope cloud-api-v1"
+    assert found == {}
+
+
 def test_an_api_that_cannot_be_reached_is_nobodys_mistake(patient: Patient) -> None:
     """Exit code 3, and the words are those of the connection."""
     patient.settings["verda"]["base_url"] = "http://127.0.0.1:1/v1"

@@ -135,10 +135,18 @@ class Provider:
         code = self._process.wait(30)
         return code, time.monotonic() - began
 
-    def get(self, path: str) -> tuple[int, str]:
+    def command_line(self) -> str:
+        """What `ps` shows of it."""
+        assert self._process is not None
+        return Path(f"/proc/{self._process.pid}/cmdline").read_text().replace("\0", " ")
+
+    def get(self, path: str, token: str = "") -> tuple[int, str]:
         """Status and body of a page."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        url = f"http://127.0.0.1:{self.http_port}{path}"
+        request = urllib.request.Request(url, headers=headers)
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(request, timeout=5) as answer:  # noqa: S310 - likewise
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:

@@ -15,6 +15,8 @@ from tests.e2e.harness import GROUP, ROOT, Provider, clean_environment, control,
 
 SECRET = "k9-horse-battery-staple"
 TOKEN = "kube-token-of-the-older-kind"
+JOIN_TOKEN = "abcdef.0123456789abcdef"
+PAGE_TOKEN = "0a1b2c3d4e5f60718293"
 
 
 def changed(provider: Provider, **sections: dict[str, Any]) -> None:
@@ -84,21 +86,30 @@ def test_a_signal_turns_the_debug_log_on_and_off(tmp_path: Path) -> None:
 
 
 def test_no_secret_is_anywhere_that_people_look(tmp_path: Path) -> None:
-    """Log at its loudest, database, metrics, readiness, every command: with orders, refusals and a wrong password."""
+    """F68: log at its loudest, database, metrics, pages, every command, `ps`: with orders, refusals, a join token."""
     settings = {
         "durations": {"preset": "fast"},
         "limits": {"enabled": False},
         "auth": {"clients": {"simulator": SECRET}, "token_ttl_s": 2},
     }
     with simulator(settings) as sim:
-        provider = Provider(tmp_path, sim, {"gpu-workers": GROUP, "wrong": {**GROUP, "image": "ubuntu-99.04"}})
-        changed(provider, kubernetes={"token": TOKEN}, verda={"client_secret": SECRET})
+        (tmp_path / "join").write_text(JOIN_TOKEN)
+        (tmp_path / "page_token").write_text(PAGE_TOKEN)
+        values = {"server_url": "https://10.0.0.10:6443", "join_token": {"file": str(tmp_path / "join")}}
+        joining = {**GROUP, "startup_script_template": "k3s", "script_values": values}
+        groups = {"gpu-workers": joining, "wrong": {**GROUP, "image": "ubuntu-99.04"}}
+        provider = Provider(tmp_path, sim, groups)
+        http = {"token_file": str(tmp_path / "page_token")}
+        changed(provider, kubernetes={"token": TOKEN}, verda={"client_secret": SECRET}, http=http)
         with provider:
             provider.client.increase_size("gpu-workers", 1)
             provider.client.increase_size("wrong", 1)
             until(lambda: provider.states("gpu-workers") == [1], what="one running")
             until(lambda: provider.client.instances("wrong")[0].status.errorInfo.errorCode, what="one refused")
-            pages = [provider.get(path)[1] for path in ("/metrics/", "/readyz", "/healthz")]
+            assert provider.get("/metrics/")[0] == 401
+            pages = [provider.get(path, token=PAGE_TOKEN)[1] for path in ("/metrics/", "/readyz", "/healthz", "/")]
+            pages.append(provider.command_line())
+            assert JOIN_TOKEN in "".join(script.text for script in sim.world.state.scripts.values())
             tokens = {*sim.world.state.tokens, *sim.world.state.refresh_tokens}
         told = [
             asked(provider, *command)
@@ -114,7 +125,7 @@ def test_no_secret_is_anywhere_that_people_look(tmp_path: Path) -> None:
     assert tokens
     everything = "\n".join([provider.log.read_text(), *pages, *told])
     stored = b"".join(path.read_bytes() for path in tmp_path.glob("provider.db*") if path.is_file())
-    for secret in (SECRET, TOKEN, *tokens):
+    for secret in (SECRET, TOKEN, JOIN_TOKEN, PAGE_TOKEN, *tokens):
         assert secret not in everything
         assert secret.encode() not in stored
     assert "Bearer " not in everything

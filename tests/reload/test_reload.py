@@ -1,5 +1,6 @@
 """A configuration that changes while the service runs."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,6 +97,16 @@ def test_the_same_content_is_no_event(house: House) -> None:
     house.path.write_text(GROUP)
     assert house.news(house.reload.run) == []
     assert house.followed == []
+
+
+def test_a_file_that_is_moved_into_its_place_is_noticed(house: House) -> None:
+    """F71: as editors and `mv` do it: another file, whose times may be older."""
+    other = house.path.with_name("other.yaml")
+    other.write_text(LARGER)
+    os.utime(other, (1, 1))
+    other.replace(house.path)
+    assert house.news(house.reload.run) == ["service.configuration-loaded", "nodegroup.configured"]
+    assert house.reload.hashes[0] == house.reload.hashes[1]
 
 
 def test_a_swapped_directory_is_noticed(house: House) -> None:

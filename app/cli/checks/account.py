@@ -68,7 +68,7 @@ def _refused(check: str, error: CloudError) -> Finding:
             remedy = "make a pair in Verda's console (Keys, cloud API credentials) and set VERDA_CLIENT_ID and _SECRET"
             return wrong(check, f"refused: {error.message}", remedy)
         case HTTPStatus.FORBIDDEN:
-            return wrong(check, f"not allowed: {error.message}", "give the credentials the scope of the cloud API")
+            return wrong(check, f"not allowed: {error.message}", "give the credentials the scope cloud-api-v1")
         case _:
             remedy = "see whether this machine reaches the API; it may be down, then try again"
             return unknown(check, f"no answer: {error.message}", remedy)
