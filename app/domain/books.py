@@ -8,22 +8,19 @@ with ten thousand, readers keep the version they took, and a commit that fails l
 from __future__ import annotations  # HashTrieMap cannot be subscripted at run time
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
 
 from rpds import HashTrieMap
 
 from app.domain import cloud, service
-from app.domain.cluster import events as cluster_events
 from app.domain.cluster import state as cluster_state
 from app.domain.envelope import Event, Recorded
+from app.domain.fold import folded
 from app.domain.ids import ProviderIdTemplate, node_key
-from app.domain.instance import events as instance_events
-from app.domain.instance import state as instance_state
 from app.domain.instance.state import Instance
-from app.domain.nodegroup import events as group_events
-from app.domain.nodegroup import state as group_state
 from app.domain.nodegroup.state import NodeGroup
+from app.domain.records import replace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,13 +47,13 @@ class Members:
 
     def with_instance(self, instance: Instance) -> Members:
         """The same with this instance in its right place, or nowhere once it has ended."""
-        live = self.live.discard(instance.name)
-        deleting = self.deleting.discard(instance.name)
+        name = instance.name
         if instance.state.is_live:
-            live = live.insert(instance.name, instance)
-        elif not instance.state.is_ended:
-            deleting = deleting.insert(instance.name, instance)
-        return Members(live=live, deleting=deleting)
+            return Members(live=self.live.insert(name, instance), deleting=self.deleting.discard(name))
+        live = self.live.discard(name)
+        if instance.state.is_ended:
+            return Members(live=live, deleting=self.deleting.discard(name))
+        return Members(live=live, deleting=self.deleting.insert(name, instance))
 
 
 _NOBODY = Members()
@@ -155,8 +152,8 @@ class Books:
         """An instance by its name or its instance id."""
         return self.instances.get(key) or self.instances.get(self.names_by_id.get(key, ""))
 
-    def with_instance(self, instance: Instance) -> Books:
-        """The same with this version of an instance."""
+    def with_instance(self, instance: Instance, position: int | None = None) -> Books:
+        """The same with this version of an instance, at a new position if one is given."""
         members = self.members(instance.node_group).with_instance(instance)
         names = self.names_by_id
         before = self.instances.get(instance.name)
@@ -166,15 +163,21 @@ class Books:
             names = names.insert(instance.instance_id, instance.name)
         return replace(
             self,
+            position=self.position if position is None else position,
             instances=self.instances.insert(instance.name, instance),
             members_by_group=self.members_by_group.insert(instance.node_group, members),
             names_by_id=names,
         )
 
-    def with_group(self, group: NodeGroup) -> Books:
-        """The same with this version of a node group."""
+    def with_group(self, group: NodeGroup, position: int | None = None) -> Books:
+        """The same with this version of a node group, at a new position if one is given."""
         order = self.group_order if group.name in self.groups else (*self.group_order, group.name)
-        return replace(self, groups=self.groups.insert(group.name, group), group_order=order)
+        return replace(
+            self,
+            position=self.position if position is None else position,
+            groups=self.groups.insert(group.name, group),
+            group_order=order,
+        )
 
     def without_instance(self, name: str) -> Books:
         """The same without an ended instance; the store still knows it."""
@@ -185,24 +188,52 @@ class Books:
 
 def evolve(books: Books, recorded: Recorded[Event]) -> Books:
     """Fold one event of any stream."""
-    books = replace(books, position=recorded.position)
-    event = recorded.event
-    if isinstance(event, instance_events.AnyInstanceEvent):
-        return _evolve_instance(books, recorded)  # type: ignore[arg-type] # narrowed by its event
-    if isinstance(event, group_events.AnyNodeGroupEvent):
-        group = group_state.evolve(books.groups.get(event.node_group), recorded)  # type: ignore[arg-type] # likewise
-        return books if group is None else books.with_group(group)
-    if isinstance(event, cloud.AnyCloudEvent):
-        return replace(books, cloud=cloud.evolve(books.cloud, recorded))  # type: ignore[arg-type] # likewise
-    if isinstance(event, cluster_events.AnyClusterEvent):
-        return replace(books, cluster=cluster_state.evolve(books.cluster, recorded))  # type: ignore[arg-type] # likewise
-    if isinstance(event, service.AnyServiceEvent):
-        return replace(books, installation=service.evolve(books.installation, recorded))  # type: ignore[arg-type] # likewise
-    raise TypeError(f"no fold for events of type {event.type}")
+    aggregate = folded(books, recorded)
+    position = recorded.position
+    match aggregate:
+        case Instance():
+            return books.with_instance(aggregate, position)
+        case NodeGroup():
+            return books.with_group(aggregate, position)
+        case cloud.CloudView():
+            return replace(books, position=position, cloud=aggregate)
+        case cluster_state.ClusterView():
+            return replace(books, position=position, cluster=aggregate)
+        case service.Installation():
+            return replace(books, position=position, installation=aggregate)
+        case None:
+            return replace(books, position=position)
 
 
-def _evolve_instance(books: Books, recorded: Recorded[instance_events.AnyInstanceEvent]) -> Books:
-    known = books.instances.get(recorded.event.instance)
-    if known is None:
-        return books.with_instance(instance_state.begin(recorded))  # type: ignore[arg-type] # streams begin that way
-    return books.with_instance(instance_state.evolve(known, recorded))
+@dataclass(kw_only=True)
+class Draft:
+    """Books in the making, for folding many events at once: what `evolve` comes to, without the versions in between."""
+
+    position: int = 0
+    groups: dict[str, NodeGroup] = field(default_factory=dict)
+    instances: dict[str, Instance] = field(default_factory=dict)
+    cloud: cloud.CloudView = field(default_factory=cloud.CloudView)
+    cluster: cluster_state.ClusterView = field(default_factory=cluster_state.ClusterView)
+    installation: service.Installation = field(default_factory=service.Installation)
+
+    def take(self, recorded: Recorded[Event]) -> None:
+        """Fold one event of any stream."""
+        aggregate = folded(self, recorded)
+        self.position = recorded.position
+        match aggregate:
+            case Instance():
+                self.instances[aggregate.name] = aggregate
+            case NodeGroup():
+                self.groups[aggregate.name] = aggregate
+            case cloud.CloudView():
+                self.cloud = aggregate
+            case cluster_state.ClusterView():
+                self.cluster = aggregate
+            case service.Installation():
+                self.installation = aggregate
+
+    def books(self) -> Books:
+        """The books that it has become, with their indexes."""
+        books = Books(position=self.position, cloud=self.cloud, cluster=self.cluster, installation=self.installation)
+        books = reduce(Books.with_group, self.groups.values(), books)
+        return reduce(Books.with_instance, self.instances.values(), books)

@@ -11,7 +11,8 @@ from app.domain.envelope import Cause, Event, Recorded
 from app.domain.registry import UnknownEvent, decode
 from app.errors import StoreCorrupt
 from app.store.chain import GENESIS, broken_links, link
-from app.store.rows import brief, canonical, iso
+from app.store.columns import canonical, iso
+from app.store.rows import brief
 from app.store.schema import events
 from app.store.sqlite import insert_sql
 
@@ -89,8 +90,10 @@ def read(connection: Connection, after: int) -> Iterator[Recorded[Event]]:
     Raises:
         StoreCorrupt: an event was written by a newer version of the program, or its payload is damaged.
     """
+    previous: Recorded[Event] | None = None
     for row in rows_after(connection, after):
-        yield recorded_of(row)
+        previous = recorded_of(row, previous)
+        yield previous
 
 
 def check_tail(connection: Connection, length: int = _TAIL) -> None:
@@ -109,18 +112,18 @@ def check_tail(connection: Connection, length: int = _TAIL) -> None:
         raise StoreCorrupt(f"the log is not what was written: {'; '.join(findings)}: restore a backup")
 
 
-def recorded_of(row: Row[Any]) -> Recorded[Event]:
-    """The event behind a row."""
+def recorded_of(row: Row[Any], previous: Recorded[Event] | None = None) -> Recorded[Event]:
+    """The event behind a row. Events of one call share its cause with the one before."""
+    position, stream, version, name, schema_version, written_at, actor, correlation_id, data, _ = row
     try:
-        event = decode(row.type, row.schema, row.data)
-        recorded_at = datetime.fromisoformat(row.recorded_at)
+        event = decode(name, schema_version, data)
+        recorded_at = datetime.fromisoformat(written_at)
     except (UnknownEvent, ValueError) as error:
-        raise StoreCorrupt(f"event {row.position} cannot be read: {brief(error)}", position=row.position) from error
+        raise StoreCorrupt(f"event {position} cannot be read: {brief(error)}", position=position) from error
+    if previous and previous.cause.correlation_id == correlation_id and previous.cause.actor == actor:
+        cause = previous.cause
+    else:
+        cause = Cause(actor=actor, correlation_id=correlation_id)
     return Recorded(
-        position=row.position,
-        stream=row.stream,
-        version=row.version,
-        recorded_at=recorded_at,
-        cause=Cause(actor=row.actor, correlation_id=row.correlation_id),
-        event=event,
+        position=position, stream=stream, version=version, recorded_at=recorded_at, cause=cause, event=event
     )

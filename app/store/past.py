@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, func, select, true
 
-from app.domain.books import Books, evolve
+from app.domain.books import Books, Draft
 from app.domain.envelope import Event, Recorded
 from app.store import log, schema
 from app.store.projections import FOLD_VERSION, mark_of
@@ -36,12 +36,12 @@ def books_at(connection: Connection, at: datetime | None = None, position: int |
     Raises:
         StoreCorrupt: an event cannot be read.
     """
-    books = Books()
+    draft = Draft()
     for item in log.read(connection, 0):
         if (at is not None and item.recorded_at > at) or (position is not None and item.position > position):
             break
-        books = evolve(books, item)
-    return books
+        draft.take(item)
+    return draft.books()
 
 
 def _books(connection: Connection, instances: ColumnElement[bool]) -> Books:

@@ -6,11 +6,12 @@ from functools import reduce
 
 from sqlalchemy import Connection, RowMapping, Table, delete, select, update
 
-from app.domain.books import Books, evolve
+from app.domain.books import Books, Draft, evolve
 from app.domain.envelope import Event, InstanceEvent, Recorded
 from app.errors import StoreCorrupt
 from app.store import log, schema, sqlite
-from app.store.rows import Changes, books_of, brief, iso
+from app.store.columns import iso
+from app.store.rows import Changes, books_of, brief
 
 FOLD_VERSION = 7
 """Raise it when the fold or the projection rows change meaning: the projections are then rebuilt at the next start."""
@@ -91,29 +92,29 @@ def rebuild(connection: Connection) -> int:
     Raises:
         StoreCorrupt: an event cannot be read.
     """
-    books, changes = fold_log(connection)
+    draft, changes = fold_log(connection)
     for table in schema.PROJECTED:
         connection.execute(delete(table))
-    _write(connection, changes, books.position)
-    return books.position
+    _write(connection, changes, draft.position)
+    return draft.position
 
 
-def fold_log(connection: Connection) -> tuple[Books, Changes]:
+def fold_log(connection: Connection) -> tuple[Draft, Changes]:
     """The books and every projection row, folded from the first event on.
 
     Raises:
         StoreCorrupt: an event cannot be read.
     """
-    books = Books()
+    draft = Draft()
     touched: dict[str, Recorded[Event]] = {}
     around: list[Recorded[Event]] = []
     for item in log.read(connection, 0):
-        books = evolve(books, item)
+        draft.take(item)
         if item.stream in {"cloud", "cluster"}:  # streams whose single events have rows of their own
             around.append(item)
         else:
             touched[item.stream] = item
     changes = Changes()
-    changes.note(around, books)
-    changes.note(touched.values(), books)
-    return books, changes
+    changes.note(around, draft)
+    changes.note(touched.values(), draft)
+    return draft, changes

@@ -4,18 +4,16 @@ A row is the aggregate's fields by name; lists and settings are canonical JSON. 
 rebuilt ones, so the two can be compared byte for byte.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 from pydantic import TypeAdapter
 from rpds import HashTrieMap
 from sqlalchemy import RowMapping, Table
 
-from app.domain.books import Books
+from app.domain.books import Books, Draft
 from app.domain.cloud import (
     AccountRefusal,
     AnyCloudEvent,
@@ -37,18 +35,15 @@ from app.domain.cluster.events import (
     TemplateLearned,
     TemplatesDiscarded,
 )
-from app.domain.cluster.node import Figures
 from app.domain.cluster.state import ClusterView, DoubtfulToken, JoinToken, Learned, Removal
 from app.domain.envelope import Event, InstanceEvent, NodeGroupEvent, Recorded
 from app.domain.instance.state import Instance
-from app.domain.nodegroup.spec import NodeGroupSpec
-from app.domain.nodegroup.state import Joining, NodeGroup, Rest
-from app.domain.offering import InstanceType, Offering
+from app.domain.nodegroup.state import NodeGroup
+from app.domain.offering import InstanceType
 from app.domain.scripts import AnyScriptEvent, StartupScript
-from app.domain.service import AnyServiceEvent, Claim, Installation
+from app.domain.service import AnyServiceEvent, Installation
 from app.store import schema
-
-Values = dict[str, Any]
+from app.store.columns import Columns, Values, canonical, iso, value_of
 
 _INSTANCE = TypeAdapter(Instance)
 _GROUP = TypeAdapter(NodeGroup)
@@ -62,43 +57,19 @@ _SCRIPT = TypeAdapter(StartupScript)
 _ORPHAN = TypeAdapter(Orphan)
 _INSTALLATION = TypeAdapter(Installation)
 _ACCOUNT = TypeAdapter(AccountRefusal)
-_INSTANCE_FIELDS = tuple(field.name for field in fields(Instance))
-_GROUP_FIELDS = tuple(field.name for field in fields(NodeGroup))
-_TYPE_FIELDS = tuple(InstanceType.model_fields)
-_SURPLUS_FIELDS = tuple(field.name for field in fields(Surplus))
-_LEARNED_FIELDS = tuple(field.name for field in fields(Learned))
-_REMOVAL_FIELDS = tuple(field.name for field in fields(Removal))
-_TOKEN_FIELDS = tuple(field.name for field in fields(JoinToken))
-_DOUBTFUL_FIELDS = tuple(field.name for field in fields(DoubtfulToken))
-_SCRIPT_FIELDS = tuple(field.name for field in fields(StartupScript))
-_ORPHAN_FIELDS = tuple(field.name for field in fields(Orphan))
-_INSTALLATION_FIELDS = tuple(field.name for field in fields(Installation))
-_TEXTS = TypeAdapter(tuple[str, ...])
-_JSON_COLUMNS: Mapping[str, TypeAdapter[Any]] = {
-    "spec": TypeAdapter(NodeGroupSpec),
-    "rests": TypeAdapter(tuple[Rest, ...]),
-    "closed_rungs": TypeAdapter(tuple[Offering, ...]),
-    "volume_ids": _TEXTS,
-    "node_preparing": _TEXTS,
-    "node_prepared": _TEXTS,
-    "supported_images": _TEXTS,
-    "claims": TypeAdapter(tuple[Claim, ...]),
-    "joining": TypeAdapter(Joining),
-    "figures": TypeAdapter(Figures),
-}
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+_INSTANCE_COLUMNS = Columns(field.name for field in fields(Instance))
+_GROUP_COLUMNS = Columns(field.name for field in fields(NodeGroup))
+_TYPE_COLUMNS = Columns(InstanceType.model_fields)
+_SURPLUS_COLUMNS = Columns(field.name for field in fields(Surplus))
+_LEARNED_COLUMNS = Columns(field.name for field in fields(Learned))
+_REMOVAL_COLUMNS = Columns(field.name for field in fields(Removal))
+_TOKEN_COLUMNS = Columns(field.name for field in fields(JoinToken))
+_DOUBTFUL_COLUMNS = Columns(field.name for field in fields(DoubtfulToken))
+_SCRIPT_COLUMNS = Columns(field.name for field in fields(StartupScript))
+_ORPHAN_COLUMNS = Columns(field.name for field in fields(Orphan))
+_INSTALLATION_COLUMNS = Columns(field.name for field in fields(Installation))
 _ONLY = "only"
 """Key of the one row of a table that holds one aggregate."""
-
-
-def canonical(value: object) -> str:
-    """JSON with sorted keys and no spaces."""
-    return _ENCODER.encode(value)
-
-
-def iso(at: datetime) -> str:
-    """A UTC time as stored: ISO 8601 with microseconds and `Z`, so that text order is time order."""
-    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def brief(error: Exception) -> str:
@@ -107,45 +78,24 @@ def brief(error: Exception) -> str:
     return " ".join(line for line in lines if not line.startswith("For further information"))
 
 
-def _column(name: str, value: Any) -> str | int | None:
-    """One field as its column stores it. By hand, because this is most of the work of a commit."""
-    if name in _JSON_COLUMNS:
-        return canonical(_JSON_COLUMNS[name].dump_python(value, mode="json")) if value else "[]"
-    if value is None or type(value) is str or type(value) is int:
-        return value
-    if isinstance(value, datetime):
-        return iso(value)
-    return int(value) if isinstance(value, int) else str(value)  # flags and IntEnum, StrEnum and Decimal
-
-
-def _row(value: object, names: Iterable[str], **more: int | str) -> Values:
-    return {name: _column(name, getattr(value, name)) for name in names} | more
-
-
-def _value(adapter: TypeAdapter[Any], row: RowMapping, *without: str) -> Any:
-    return adapter.validate_python(
-        {name: json.loads(item) if name in _JSON_COLUMNS else item for name, item in row.items() if name not in without}
-    )
-
-
 def instance_row(instance: Instance) -> Values:
     """The row of an instance."""
-    return _row(instance, _INSTANCE_FIELDS)
+    return _INSTANCE_COLUMNS.row(instance)
 
 
 def instance_of(row: RowMapping) -> Instance:
     """The instance behind a row."""
-    instance: Instance = _value(_INSTANCE, row)
+    instance: Instance = value_of(_INSTANCE, row)
     return instance
 
 
 def _group_row(group: NodeGroup) -> Values:
-    return _row(group, _GROUP_FIELDS)
+    return _GROUP_COLUMNS.row(group)
 
 
-def _type_row(kind: InstanceType, books: Books, position: int) -> Values:
+def _type_row(kind: InstanceType, books: Books | Draft, position: int) -> Values:
     withdrawn = int(kind.name in books.cloud.withdrawn)
-    return _row(kind, _TYPE_FIELDS, withdrawn=withdrawn, position=position)
+    return _TYPE_COLUMNS.row(kind, withdrawn=withdrawn, position=position)
 
 
 def _cloud_row(view: CloudView, position: int) -> Values:
@@ -178,7 +128,7 @@ class Changes:
             schema.doubtful_tokens: [],
         }
 
-    def note(self, recorded: Iterable[Recorded[Event]], books: Books) -> None:
+    def note(self, recorded: Iterable[Recorded[Event]], books: Books | Draft) -> None:
         """Take the rows that these events touch from the books."""
         for item in recorded:
             event, position = item.event, item.position
@@ -189,7 +139,7 @@ class Changes:
                 if event.node_group in books.groups:
                     self._put(schema.node_groups, event.node_group, _group_row(books.groups[event.node_group]))
             elif isinstance(event, AnyServiceEvent):
-                row = _row(books.installation, _INSTALLATION_FIELDS, name=_ONLY, position=position)
+                row = _INSTALLATION_COLUMNS.row(books.installation, name=_ONLY, position=position)
                 self._put(schema.installation, _ONLY, row)
             elif isinstance(event, AnyCloudEvent):
                 self._note_cloud(event, position, books)
@@ -199,7 +149,7 @@ class Changes:
     def _put(self, table: Table, key: str, row: Values) -> None:
         self.upserts[table][key] = row
 
-    def _note_cloud(self, event: AnyCloudEvent, position: int, books: Books) -> None:
+    def _note_cloud(self, event: AnyCloudEvent, position: int, books: Books | Draft) -> None:
         self._put(schema.cloud, _ONLY, _cloud_row(books.cloud, position))
         if isinstance(event, CatalogueChanged):
             for name in (*(kind.name for kind in event.types), *event.withdrawn):
@@ -207,7 +157,7 @@ class Changes:
         elif isinstance(event, DuplicateInstanceDetected):
             found = books.cloud.surplus.get(event.instance_id)
             if found is not None:
-                row = _row(found, _SURPLUS_FIELDS, position=position)
+                row = _SURPLUS_COLUMNS.row(found, position=position)
                 self._put(schema.surplus_instances, event.instance_id, row)
         elif isinstance(event, DuplicateInstanceDeleted):
             self._drop(schema.surplus_instances, event.instance_id)
@@ -216,12 +166,12 @@ class Changes:
             if script is None:
                 self._drop(schema.startup_scripts, event.script)
             else:
-                row = _row(script, _SCRIPT_FIELDS, position=position)
+                row = _SCRIPT_COLUMNS.row(script, position=position)
                 self._put(schema.startup_scripts, event.script, row)
         elif isinstance(event, OrphanDetected):
             orphan = books.cloud.orphans.get(event.instance_id)
             if orphan is not None:
-                self._put(schema.orphans, event.instance_id, _row(orphan, _ORPHAN_FIELDS, position=position))
+                self._put(schema.orphans, event.instance_id, _ORPHAN_COLUMNS.row(orphan, position=position))
         elif isinstance(event, OrphanSettled):
             self._drop(schema.orphans, event.instance_id)
 
@@ -229,12 +179,12 @@ class Changes:
         self.upserts[table].pop(key, None)
         self.deletes[table].append(key)
 
-    def _note_cluster(self, event: AnyClusterEvent, position: int, books: Books) -> None:
+    def _note_cluster(self, event: AnyClusterEvent, position: int, books: Books | Draft) -> None:
         self._put(schema.cluster, _ONLY, {"name": _ONLY, "version": books.cluster.version, "position": position})
         if isinstance(event, TemplateLearned):
             learned = books.cluster.learned.get(event.kind)
             if learned is not None:
-                self._put(schema.learned_templates, event.kind, _row(learned, _LEARNED_FIELDS, position=position))
+                self._put(schema.learned_templates, event.kind, _LEARNED_COLUMNS.row(learned, position=position))
             return
         if isinstance(event, TemplatesDiscarded):
             for kind in event.kinds:
@@ -247,19 +197,19 @@ class Changes:
         if not isinstance(event, NodeRemovalAttempted):
             self._drop(schema.node_removals, event.uid)
         elif removal is not None:
-            self._put(schema.node_removals, event.uid, _row(removal, _REMOVAL_FIELDS, position=position))
+            self._put(schema.node_removals, event.uid, _REMOVAL_COLUMNS.row(removal, position=position))
 
-    def _note_token(self, event: AnyTokenEvent | JoinTokenDoubted | JoinTokenTrusted, at: int, books: Books) -> None:
+    def _note_token(self, event: AnyTokenEvent | JoinTokenDoubted | JoinTokenTrusted, at: int, books: Books | Draft) -> None:
         found: JoinToken | DoubtfulToken | None
         if isinstance(event, AnyTokenEvent):
-            table, names, found = schema.join_tokens, _TOKEN_FIELDS, books.cluster.tokens.get(event.token_id)
+            table, columns, found = schema.join_tokens, _TOKEN_COLUMNS, books.cluster.tokens.get(event.token_id)
         else:
-            table, names = schema.doubtful_tokens, _DOUBTFUL_FIELDS
+            table, columns = schema.doubtful_tokens, _DOUBTFUL_COLUMNS
             found = books.cluster.doubtful_tokens.get(event.token_id)
         if found is None:
             self._drop(table, event.token_id)
         else:
-            self._put(table, event.token_id, _row(found, names, position=at))
+            self._put(table, event.token_id, columns.row(found, position=at))
 
 
 def books_of(rows: Mapping[Table, Sequence[RowMapping]], position: int) -> Books:
@@ -267,7 +217,7 @@ def books_of(rows: Mapping[Table, Sequence[RowMapping]], position: int) -> Books
     books = Books(
         position=position, cloud=_cloud_of(rows), cluster=_cluster_of(rows), installation=_installation_of(rows)
     )
-    groups = sorted((_value(_GROUP, row) for row in rows[schema.node_groups]), key=lambda group: int(group.ordinal))
+    groups = sorted((value_of(_GROUP, row) for row in rows[schema.node_groups]), key=lambda group: int(group.ordinal))
     for group in groups:
         books = books.with_group(group)
     for row in rows[schema.instances]:
@@ -277,10 +227,10 @@ def books_of(rows: Mapping[Table, Sequence[RowMapping]], position: int) -> Books
 
 def _cloud_of(rows: Mapping[Table, Sequence[RowMapping]]) -> CloudView:
     types = rows[schema.instance_types]
-    kinds: Iterator[InstanceType] = (_value(_TYPE, row, "withdrawn", "position") for row in types)
-    texts: Iterator[StartupScript] = (_value(_SCRIPT, row, "position") for row in rows[schema.startup_scripts])
-    extras: Iterator[Surplus] = (_value(_SURPLUS, row, "position") for row in rows[schema.surplus_instances])
-    orphans: Iterator[Orphan] = (_value(_ORPHAN, row, "position") for row in rows[schema.orphans])
+    kinds: Iterator[InstanceType] = (value_of(_TYPE, row, "withdrawn", "position") for row in types)
+    texts: Iterator[StartupScript] = (value_of(_SCRIPT, row, "position") for row in rows[schema.startup_scripts])
+    extras: Iterator[Surplus] = (value_of(_SURPLUS, row, "position") for row in rows[schema.surplus_instances])
+    orphans: Iterator[Orphan] = (value_of(_ORPHAN, row, "position") for row in rows[schema.orphans])
     view = CloudView(
         catalogue=HashTrieMap({kind.name: kind for kind in kinds}),
         withdrawn=frozenset(row["name"] for row in types if row["withdrawn"]),
@@ -304,10 +254,10 @@ def _cloud_of(rows: Mapping[Table, Sequence[RowMapping]]) -> CloudView:
 
 
 def _cluster_of(rows: Mapping[Table, Sequence[RowMapping]]) -> ClusterView:
-    removals: Iterator[Removal] = (_value(_REMOVAL, row, "position") for row in rows[schema.node_removals])
-    learned: Iterator[Learned] = (_value(_LEARNED, row, "position") for row in rows[schema.learned_templates])
-    tokens: Iterator[JoinToken] = (_value(_TOKEN, row, "position") for row in rows[schema.join_tokens])
-    doubts: Iterator[DoubtfulToken] = (_value(_DOUBTFUL, row, "position") for row in rows[schema.doubtful_tokens])
+    removals: Iterator[Removal] = (value_of(_REMOVAL, row, "position") for row in rows[schema.node_removals])
+    learned: Iterator[Learned] = (value_of(_LEARNED, row, "position") for row in rows[schema.learned_templates])
+    tokens: Iterator[JoinToken] = (value_of(_TOKEN, row, "position") for row in rows[schema.join_tokens])
+    doubts: Iterator[DoubtfulToken] = (value_of(_DOUBTFUL, row, "position") for row in rows[schema.doubtful_tokens])
     view = ClusterView(
         removals=HashTrieMap({removal.uid: removal for removal in removals}),
         learned=HashTrieMap({one.kind: one for one in learned}),
@@ -321,6 +271,6 @@ def _cluster_of(rows: Mapping[Table, Sequence[RowMapping]]) -> ClusterView:
 
 def _installation_of(rows: Mapping[Table, Sequence[RowMapping]]) -> Installation:
     for row in rows[schema.installation]:
-        installation: Installation = _value(_INSTALLATION, row, "name", "position")
+        installation: Installation = value_of(_INSTALLATION, row, "name", "position")
         return installation
     return Installation()

@@ -7,8 +7,8 @@ from sqlalchemy import Connection, Table, select, text
 from app.errors import StoreCorrupt
 from app.store import log, projections, schema, sqlite
 from app.store.chain import broken_links
+from app.store.columns import Values
 from app.store.migrate import expected_objects, revision_of
-from app.store.rows import Values
 
 _MOST = 20
 """How many differing rows of one table are named."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.domain.registry import EVENT_TYPES, UnknownEvent, decode
-from app.store.rows import canonical
+from app.store.columns import canonical
 
 from .golden import DIRECTORY, SAMPLES, content_of, file_of, main
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.store.rows import canonical
+from app.store.columns import canonical
 from app.store.views import VIEWS, _sentence
 
 from .golden import SAMPLES

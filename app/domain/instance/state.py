@@ -1,6 +1,6 @@
 """An instance as the log tells it, and the fold that tells it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import assert_never
@@ -43,9 +43,10 @@ from app.domain.instance.events import (
 )
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.offering import Contract, Offering
+from app.domain.records import replace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, so that a change copies it quickly
 class Instance:
     """A machine or our wish for one. Every field is a column of the table `instances`.
 

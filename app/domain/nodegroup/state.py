@@ -1,6 +1,6 @@
 """A node group as the log tells it, and the fold that tells it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import assert_never
 
@@ -26,6 +26,7 @@ from app.domain.nodegroup.events import (
 )
 from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.offering import Offering
+from app.domain.records import replace
 
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
 """Until when a closed group rests."""
@@ -42,7 +43,7 @@ class Rest:
     position: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Joining:
     """How a group's machines fare at becoming nodes: `failures` in a row, the newest wish of them at `wished_at`.
 
@@ -64,7 +65,7 @@ class Joining:
         return self.opened_at is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots, so that a change copies it quickly
 class NodeGroup:
     """A named set of identical nodes. Its target size is not here: it is the number of its live instances.
 
