@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 
@@ -55,8 +56,8 @@ def serve(database: Path) -> None:
 
 def _answer_with_a_constant(server: RpcServer) -> None:
     """The bytes of the thousand instances, from a handler that knows nothing."""
-    answer = server.provider.NodeGroupNodes(pb.NodeGroupNodesRequest(id="thousand"), None).SerializeToString()  # type: ignore[arg-type] # unused
-    handler = grpc.unary_unary_rpc_method_handler(lambda _request, _context: answer)
+    answer = bytes(server.provider.NodeGroupNodes(pb.NodeGroupNodesRequest(id="thousand"), None))  # type: ignore[arg-type] # unused
+    handler: Any = grpc.unary_unary_rpc_method_handler(lambda _request, _context: answer)
     service, method = _CONSTANT.strip("/").split("/")
     server.server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {method: handler}),))
 

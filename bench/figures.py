@@ -3,7 +3,7 @@
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 Act = Callable[[], object]
@@ -64,7 +64,7 @@ def rate(name: str, reference: str, goal: float, pairs: Sequence[tuple[float, fl
     turned = [(b, a) for a, b in pairs]
     medians = (statistics.median(bare), statistics.median(ours))
     figure = _figure(name, reference, Sense.AT_LEAST, goal, medians, turned, count)
-    return Figure(**{**_fields(figure), "ours": figure.reference_value, "reference_value": figure.ours})
+    return replace(figure, ours=figure.reference_value, reference_value=figure.ours)
 
 
 def _at(values: Sequence[float], quantile: int) -> float:
@@ -95,10 +95,6 @@ def _figure(  # noqa: PLR0917 - the parts of one row
         unit="ms",
         rounds=len(pairs),
     )
-
-
-def _fields(figure: Figure) -> dict[str, object]:
-    return {name: getattr(figure, name) for name in Figure.__dataclass_fields__}
 
 
 def table(figures: Iterable[Figure]) -> str:

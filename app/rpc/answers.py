@@ -4,6 +4,8 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from google.protobuf.message import Message
+
 from app.clock import Clock
 from app.domain.books import Books, Members
 from app.domain.cluster.learning import corrected, kind_of
@@ -15,9 +17,15 @@ from app.domain.template import TemplateNode, build_template, gpu_count, gpu_lab
 from app.rpc.gen import externalgrpc_pb2 as pb
 from app.rpc.generation import template_response
 from app.rpc.kubernetes_codec import encode_node
-from app.rpc.mapping import instance_message
+from app.rpc.mapping import instance_message, node_group_message
 
 V = TypeVar("V")
+
+
+class Wire(bytes):
+    """An answer as it goes over the wire already. The edge sends it as it is."""
+
+    __slots__ = ()
 
 
 class Kept(Generic[V]):
@@ -48,21 +56,42 @@ class Answers:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._nodes: Kept[pb.NodeGroupNodesResponse] = Kept()
+        self._all_groups: Kept[Wire] = Kept()
+        self._groups: Kept[Wire] = Kept()
+        self._nodes: Kept[Wire] = Kept()
         self._templates: Kept[TemplateNode] = Kept()
-        self._template_responses: Kept[pb.NodeGroupTemplateNodeInfoResponse] = Kept()
+        self._template_responses: Kept[Wire] = Kept()
 
     @property
     def kept(self) -> int:
         """How many answers are kept."""
-        return len(self._nodes) + len(self._templates) + len(self._template_responses)
+        kinds = (self._all_groups, self._groups, self._nodes, self._templates, self._template_responses)
+        return sum(len(kind) for kind in kinds)
 
-    def nodes(self, group: str, members: Members) -> pb.NodeGroupNodesResponse:
-        """Every listed instance of a group, oldest first."""
+    def groups(self, books: Books) -> Wire:
+        """Every served group; a `NodeGroupsResponse`."""
+        served = books.served_groups
+        return self._all_groups.get(
+            "",
+            (*served, *(books.members(group.name) for group in served)),
+            lambda: _wire(pb.NodeGroupsResponse(nodeGroups=[node_group_message(group, books) for group in served])),
+        )
+
+    def group(self, name: str, books: Books) -> Wire:
+        """One group; a `NodeGroupForNodeResponse`."""
+        group = books.groups[name]
+        return self._groups.get(
+            name,
+            (group, books.members(name)),
+            lambda: _wire(pb.NodeGroupForNodeResponse(nodeGroup=node_group_message(group, books))),
+        )
+
+    def nodes(self, group: str, members: Members) -> Wire:
+        """Every listed instance of a group, oldest first; a `NodeGroupNodesResponse`."""
         return self._nodes.get(
             group,
             (members,),
-            lambda: pb.NodeGroupNodesResponse(instances=[instance_message(item) for item in members.listed]),
+            lambda: _wire(pb.NodeGroupNodesResponse(instances=[instance_message(item) for item in members.listed])),
         )
 
     def template(self, group: NodeGroup, books: Books) -> TemplateNode:
@@ -75,15 +104,18 @@ class Answers:
             lambda: build_template(group.spec, kind, contract, location),
         )
 
-    def template_response(self, group: NodeGroup, books: Books) -> pb.NodeGroupTemplateNodeInfoResponse:
-        """The template, corrected by what real nodes have, where every generation of the protocol looks for it."""
+    def template_response(self, group: NodeGroup, books: Books) -> Wire:
+        """The template, corrected by what real nodes have, where every generation of the protocol looks for it.
+
+        A `NodeGroupTemplateNodeInfoResponse`.
+        """
         template = self.template(group, books)
         learned = books.cluster.learned.get(kind_of(group.spec))
         figures = learned.figures if learned is not None else None
         return self._template_responses.get(
             group.name,
             (template, figures),
-            lambda: template_response(encode_node(corrected(template, figures, group.spec))),
+            lambda: _wire(template_response(encode_node(corrected(template, figures, group.spec)))),
         )
 
     def next_contract(self, group: NodeGroup) -> Contract:
@@ -93,6 +125,10 @@ class Answers:
     def _next_market(self, group: NodeGroup) -> tuple[Contract, str]:
         rung = likely_rung(group, self._clock.now())
         return rung.contract, rung.location
+
+
+def _wire(answer: Message) -> Wire:
+    return Wire(answer.SerializeToString())
 
 
 def available_gpu_types(books: Books) -> pb.GetAvailableGPUTypesResponse:

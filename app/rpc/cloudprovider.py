@@ -13,12 +13,11 @@ from app.domain.nodegroup.joining import success
 from app.errors import InvalidRequest
 from app.ledger.ledger import Ledger
 from app.log import get_logger
-from app.rpc.answers import Answers, available_gpu_types
+from app.rpc.answers import Answers, Wire, available_gpu_types
 from app.rpc.gen import externalgrpc_pb2 as pb
 from app.rpc.gen.externalgrpc_pb2_grpc import CloudProviderServicer
 from app.rpc.generation import encode_options, why_withheld
 from app.rpc.interceptors import current_call
-from app.rpc.mapping import node_group_message
 from app.rpc.prices import price_of_node, price_of_pod
 from app.rpc.spellings import Spellings
 
@@ -48,14 +47,13 @@ class CloudProvider(CloudProviderServicer):
     def _books(self) -> Books:
         return self._ledger.books
 
-    def NodeGroups(self, request: pb.NodeGroupsRequest, context: grpc.ServicerContext) -> pb.NodeGroupsResponse:
+    def NodeGroups(self, request: pb.NodeGroupsRequest, context: grpc.ServicerContext) -> Wire:
         """Every served group, always in the same order."""
-        books = self._books
-        return pb.NodeGroupsResponse(nodeGroups=[node_group_message(group, books) for group in books.served_groups])
+        return self._answers.groups(self._books)
 
     def NodeGroupForNode(
         self, request: pb.NodeGroupForNodeRequest, context: grpc.ServicerContext
-    ) -> pb.NodeGroupForNodeResponse:
+    ) -> pb.NodeGroupForNodeResponse | Wire:
         """The group of a node with its limits; an empty id for nodes that are not ours or on their way out."""
         if not request.HasField("node"):
             raise InvalidRequest("the request names no node")
@@ -64,8 +62,7 @@ class CloudProvider(CloudProviderServicer):
         if instance is None or not instance.state.is_live or instance.node_group not in books.served_names:
             return pb.NodeGroupForNodeResponse(nodeGroup=pb.NodeGroup())
         self._learn(request.node, instance)
-        group = books.groups[instance.node_group]
-        return pb.NodeGroupForNodeResponse(nodeGroup=node_group_message(group, books))
+        return self._answers.group(instance.node_group, books)
 
     def _learn(self, node: pb.ExternalGrpcNode, instance: Instance) -> None:
         """A real node shows how Kubernetes spells the provider id; it is written down without waiting for the disk."""
@@ -85,9 +82,7 @@ class CloudProvider(CloudProviderServicer):
         group = served_group(books, request.id)
         return pb.NodeGroupTargetSizeResponse(targetSize=books.target_size(group.name))
 
-    def NodeGroupNodes(
-        self, request: pb.NodeGroupNodesRequest, context: grpc.ServicerContext
-    ) -> pb.NodeGroupNodesResponse:
+    def NodeGroupNodes(self, request: pb.NodeGroupNodesRequest, context: grpc.ServicerContext) -> Wire:
         """Every instance of the group, wishes and failures too, each with a state."""
         books = self._books
         group = served_group(books, request.id)
@@ -159,7 +154,7 @@ class CloudProvider(CloudProviderServicer):
 
     def NodeGroupTemplateNodeInfo(
         self, request: pb.NodeGroupTemplateNodeInfoRequest, context: grpc.ServicerContext
-    ) -> pb.NodeGroupTemplateNodeInfoResponse:
+    ) -> Wire:
         """The node that the group's next machine would become."""
         books = self._books
         return self._answers.template_response(served_group(books, request.id), books)

@@ -15,6 +15,7 @@ from app.domain.envelope import Cause
 from app.errors import DeadlinePassed, NotAllowed, NotServing, ProviderError, StoreError
 from app.ledger.serving import Reason
 from app.log import CORRELATION_ID, DURATION, RPC, get_logger
+from app.rpc.answers import Wire
 from app.rpc.status import status_of
 from app.rpc.tls import is_allowed
 from app.rpc.traffic import Traffic
@@ -79,7 +80,7 @@ class Edge(grpc.ServerInterceptor):
         return grpc.unary_unary_rpc_method_handler(
             self._around(method, handler.unary_unary),
             request_deserializer=handler.request_deserializer,
-            response_serializer=handler.response_serializer,
+            response_serializer=_unless_on_the_wire(handler.response_serializer),
         )
 
     def _around(self, method: str, handle: Callable[[Any, grpc.ServicerContext], Any]) -> Callable[..., Any]:
@@ -135,6 +136,13 @@ class Edge(grpc.ServerInterceptor):
                 _log.info("rpc refused", code=code, error=failure.message, **failure.context)
             else:
                 _log.error("rpc broke off", code=code, exc_info=failure)
+
+
+def _unless_on_the_wire(serialize: Callable[[Any], bytes] | None) -> Callable[[Any], bytes] | None:
+    """A serializer that lets pass what was serialized before."""
+    if serialize is None:
+        return None
+    return lambda answer: answer if isinstance(answer, Wire) else serialize(answer)
 
 
 def _words(failure: Exception) -> str:

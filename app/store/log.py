@@ -114,7 +114,7 @@ def check_tail(connection: Connection, length: int = _TAIL) -> None:
 
 def recorded_of(row: Row[Any], previous: Recorded[Event] | None = None) -> Recorded[Event]:
     """The event behind a row. Events of one call share its cause with the one before."""
-    position, stream, version, name, schema_version, written_at, actor, correlation_id, data, _ = row
+    position, stream, version, name, schema_version, written_at, actor, correlation_id, data, _ = tuple(row)
     try:
         event = decode(name, schema_version, data)
         recorded_at = datetime.fromisoformat(written_at)

@@ -10,7 +10,9 @@ import grpc
 from app.clock import Clock, Ids
 from app.ledger.ledger import Ledger
 from app.ledger.serving import obstacles
+from app.rpc.answers import Wire
 from app.rpc.cloudprovider import CloudProvider
+from app.rpc.gen import externalgrpc_pb2 as pb
 from app.rpc.interceptors import SERVICE, Edge
 from app.rpc.status import status_of
 
@@ -63,14 +65,19 @@ class Rpc:
         handler = self._edge.intercept_service(self._continue, _Details(f"/{SERVICE}/{method}"))
         assert handler is not None
         handle: Callable[[Any, Any], Any] = handler.unary_unary  # type: ignore[assignment] # it is one
-        return handle(request, _Context(patience_s))
+        return _read(method, handle(request, _Context(patience_s)))
 
     def look(self, method: str, request: Any) -> Any:
         """Call a method past the edge, which has nothing to add for a caller who is in no hurry. Raises: Refused."""
         try:
-            return getattr(self._provider, method)(request, _Context(PATIENCE_S))
+            return _read(method, getattr(self._provider, method)(request, _Context(PATIENCE_S)))
         except Exception as error:
             raise Refused(status_of(error), str(error)) from error
 
     def _continue(self, details: Any) -> Any:
         return grpc.unary_unary_rpc_method_handler(getattr(self._provider, details.method.rpartition("/")[2]))
+
+
+def _read(method: str, answer: Any) -> Any:
+    """The answer as its caller reads it."""
+    return getattr(pb, f"{method}Response").FromString(answer) if isinstance(answer, Wire) else answer

@@ -3,15 +3,16 @@
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 
 import pytest
 
 from app.clock import FakeClock
-from app.domain.books import Books
+from app.domain.books import Books, Draft, evolve
 from app.domain.registry import EVENT_TYPES
 from app.errors import StoreCorrupt, StoreHeld, StoreUnavailable
-from app.store import schema
+from app.store import log, schema
 from app.store.projections import FOLD_VERSION
 from app.store.reading import reading
 from app.store.rebuild import rebuild
@@ -50,6 +51,16 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Books]:
 def database(told: tuple[Path, Books], tmp_path: Path) -> Path:
     """A copy of the told one, to spoil."""
     return copied(told[0], tmp_path)
+
+
+def test_books_in_the_making_come_to_what_event_after_event_comes_to(told: tuple[Path, Books]) -> None:
+    """Whole logs are folded in place; what comes out has the same indexes and the same order of groups."""
+    with reading(told[0]) as connection:
+        events = tuple(log.read(connection, 0))
+    draft = Draft()
+    for recorded in events:
+        draft.take(recorded)
+    assert draft.books() == reduce(evolve, events, Books())
 
 
 def test_the_story_has_every_event_there_is(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def the_books_are_the_fold_of_the_log(stage: Stage) -> Iterator[str]:
         return  # a commit of unknown outcome: the next command asks the disk
     with reading(stage.path) as connection:
         folded, _ = fold_log(connection)
-    yield from _differences(stage.books, folded)
+    yield from _differences(stage.books, folded.books())
 
 
 def _differences(live: Books, folded: Books) -> Iterator[str]:
