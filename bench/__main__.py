@@ -6,18 +6,23 @@ Prints a table; `--json FILE` writes the figures as well, `--gross FACTOR` fails
 import argparse
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from bench import answers, append, logs
-from bench.figures import Figure, Sense, table
+from bench import answers, append, fleet, listing, logs, orders
+from bench.figures import Figure, Sense, row, table
+from bench.history import Histories
 from bench.scale import FULL, QUICK, Scale
 
-PARTS: Mapping[str, Callable[[Scale], Iterator[Figure]]] = {
+PARTS: Mapping[str, Callable[[Scale, Histories], Iterator[Figure]]] = {
     "answers": answers.figures,
     "append": append.figures,
     "logs": logs.figures,
+    "fleet": fleet.figures,
+    "listing": listing.figures,
+    "orders": orders.figures,
 }
 
 
@@ -40,7 +45,13 @@ def main(arguments: Sequence[str]) -> int:
     if unknown:
         parser.error(f"there is no part {', '.join(unknown)}: choose from {', '.join(PARTS)}")
     scale = QUICK if given.quick else FULL
-    found = [figure for name in given.names or PARTS for figure in PARTS[name](scale)]
+    found: list[Figure] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        histories = Histories(Path(scratch), scale)
+        for name in given.names or PARTS:
+            for figure in PARTS[name](scale, histories):
+                sys.stderr.write(f"{row(figure)}\n")
+                found.append(figure)
     sys.stdout.write(table(found))
     if given.json is not None:
         given.json.write_text(

@@ -1,137 +1,104 @@
-"""How long RPCs take beside a no-op of the same server, all in one interleaved run.
+"""How long RPCs take beside a no-op of the same server, all in one interleaved run."""
 
-The server is a process of its own over a real database. `Refresh` does nothing, so it shows what gRPC itself costs; a
-method that answers with constant bytes shows what it costs to carry them.
-"""
-
-import argparse
-import subprocess
-import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import grpc
-
-from app.clock import SystemClock, SystemIds
-from app.log import set_up_logging
 from app.rpc.gen import externalgrpc_pb2 as pb
-from app.rpc.gen.externalgrpc_pb2_grpc import CloudProviderStub
-from app.rpc.server import RpcServer, build_server
-from bench.append import bare_transaction
+from bench.append import same_rows
 from bench.figures import Figure, interleaved, rate, seconds, slower
+from bench.history import Histories
 from bench.houses import prepared
+from bench.process import Served, served
 from bench.scale import Scale
 
-_CONSTANT = "/bench.Constant/Get"
 _CALLERS = 64
-_WATCHDOG_S = 1800
+_CREATING = pb.InstanceStatus.instanceCreating
 
 
-def serve(database: Path) -> None:
-    """The server process: print the port, serve until standard input closes."""
-    set_up_logging("error", "json")
-    ledger = prepared(database, ten=10, thousand=1000, growing=0)
-    clock = SystemClock()
-    server = build_server(
-        ledger=ledger,
-        clock=clock,
-        ids=SystemIds(),
-        address="127.0.0.1:0",
-        gpu_label="verda.com/gpu",
-        observer=lambda _method, _code, _seconds: None,
-    )
-    _answer_with_a_constant(server)
-    server.start()
-    sys.stdout.write(f"{server.port}\n")
-    sys.stdout.flush()
-    sys.stdin.read()
-    server.stop(0.5)
-    ledger.close()
-
-
-def _answer_with_a_constant(server: RpcServer) -> None:
-    """The bytes of the thousand instances, from a handler that knows nothing."""
-    answer = bytes(server.provider.NodeGroupNodes(pb.NodeGroupNodesRequest(id="thousand"), None))  # type: ignore[arg-type] # unused
-    handler: Any = grpc.unary_unary_rpc_method_handler(lambda _request, _context: answer)
-    service, method = _CONSTANT.strip("/").split("/")
-    server.server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {method: handler}),))
-
-
-@contextmanager
-def _running() -> Iterator[tuple[CloudProviderStub, Callable[[], object]]]:
-    """A stub, and a call of the constant."""
+def figures(scale: Scale, histories: Histories) -> Iterator[Figure]:
+    """Readings, growth, and sixty-four deletions at once; then the readings over a long past."""
     with tempfile.TemporaryDirectory() as scratch:
-        command = [sys.executable, "-m", "bench.answers", "--serve", str(Path(scratch) / "bench.db")]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        watchdog = threading.Timer(_WATCHDOG_S, process.kill)
-        watchdog.start()
-        try:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            with grpc.insecure_channel(f"127.0.0.1:{int(process.stdout.readline())}") as channel:
-                constant = channel.unary_unary(
-                    _CONSTANT, request_serializer=bytes, response_deserializer=pb.NodeGroupNodesResponse.FromString
+        database = Path(scratch, "bench.db")
+        prepared(database, ten=10, thousand=1000, growing=0).close()
+        with served(database, "thousand") as server:
+            readings = _readings(server, "thousand")
+            for act in (server.no_op, server.constant, *readings.values()):
+                interleaved(act, server.no_op, scale.rounds // 10)
+            nodes = readings.pop("NodeGroupNodes")
+            for name in ("NodeGroupTargetSize", "NodeGroups", "NodeGroupForNode"):
+                pairs = interleaved(readings[name], server.no_op, scale.rounds)
+                yield rate(name, "a no-op of the same server", 0.9, pairs)
+                yield slower(f"{name}, 99th percentile", "the no-op's", 1.2, pairs, quantile=99)
+            pairs = interleaved(nodes, server.constant, scale.rounds)
+            yield rate("NodeGroupNodes, 1,000 instances", "the same bytes as a constant", 0.9, pairs)
+            yield _growth(server, Path(scratch), scale)
+            yield _crowd(server, scale)
+    yield from _long_past(scale, histories)
+
+
+def _readings(server: Served, group: str) -> dict[str, Callable[[], object]]:
+    """The questions that the autoscaler asks again and again, by method."""
+    stub = server.stub
+    ((name, node),) = [
+        (instance.id.removeprefix("verda://"), instance.id)
+        for instance in stub.NodeGroupNodes(pb.NodeGroupNodesRequest(id=group)).instances[:1]
+    ]
+    ours = pb.NodeGroupForNodeRequest(node=pb.ExternalGrpcNode(providerID=node, name=name))
+    return {
+        "NodeGroupTargetSize": lambda: stub.NodeGroupTargetSize(pb.NodeGroupTargetSizeRequest(id=group)),
+        "NodeGroups": lambda: stub.NodeGroups(pb.NodeGroupsRequest()),
+        "NodeGroupForNode": lambda: stub.NodeGroupForNode(ours),
+        "NodeGroupNodes": lambda: stub.NodeGroupNodes(pb.NodeGroupNodesRequest(id=group)),
+        "NodeGroupTemplateNodeInfo": lambda: stub.NodeGroupTemplateNodeInfo(
+            pb.NodeGroupTemplateNodeInfoRequest(id=group)
+        ),
+        "NodeGroupGetOptions": lambda: stub.NodeGroupGetOptions(pb.NodeGroupAutoscalingOptionsRequest(id=group)),
+    }
+
+
+def _long_past(scale: Scale, histories: Histories) -> Iterator[Figure]:
+    """The same questions to two servers, of which one has a long log."""
+    with served(histories.long, "ten") as old, served(histories.short, "ten") as young:
+        ours, theirs = _readings(old, "ten"), _readings(young, "ten")
+        for name, act in ours.items():
+            interleaved(act, theirs[name], scale.rounds // 10)
+            pairs = interleaved(act, theirs[name], scale.rounds)
+            yield slower(f"{name} at {scale.long_log:,} events", f"at {scale.short_log:,} events", 1.1, pairs)
+        more = pb.NodeGroupIncreaseSizeRequest(id="gpu", delta=1)
+        less = pb.NodeGroupDecreaseTargetSizeRequest(id="gpu", delta=-1)
+        pairs = []
+        for _ in range(scale.rounds // 4):
+            pairs.append(
+                (
+                    seconds(lambda: old.stub.NodeGroupIncreaseSize(more)),
+                    seconds(lambda: young.stub.NodeGroupIncreaseSize(more)),
                 )
-                stub = CloudProviderStub(channel)  # type: ignore[no-untyped-call] # generated without types
-                yield stub, lambda: constant(b"", timeout=5)
-            process.stdin.close()
-            process.wait(10)
-        finally:
-            watchdog.cancel()
-            process.kill()
+            )
+            for server in (old, young):
+                server.stub.NodeGroupDecreaseTargetSize(less)
+        name = f"NodeGroupIncreaseSize at {scale.long_log:,} events"
+        yield slower(name, f"at {scale.short_log:,} events", 1.1, pairs)
 
 
-def figures(scale: Scale) -> Iterator[Figure]:
-    """Readings, growth, and sixty-four deletions at once."""
-    with _running() as (stub, constant):
-        refresh = pb.RefreshRequest()
-
-        def no_op() -> object:
-            return stub.Refresh(refresh, timeout=5)
-
-        readings: dict[str, Callable[[], object]] = {
-            "NodeGroupTargetSize": lambda: stub.NodeGroupTargetSize(pb.NodeGroupTargetSizeRequest(id="thousand")),
-            "NodeGroups": lambda: stub.NodeGroups(pb.NodeGroupsRequest()),
-            "NodeGroupForNode": lambda: stub.NodeGroupForNode(_foreign()),
-        }
-        for act in (no_op, *readings.values(), constant):
-            interleaved(act, no_op, scale.rounds // 10)
-        for name, act in readings.items():
-            pairs = interleaved(act, no_op, scale.rounds)
-            yield rate(name, "a no-op of the same server", 0.9, pairs)
-            yield slower(f"{name}, 99th percentile", "the no-op's", 1.2, pairs, quantile=99)
-        nodes = pb.NodeGroupNodesRequest(id="thousand")
-        pairs = interleaved(lambda: stub.NodeGroupNodes(nodes), constant, scale.rounds)
-        yield rate("NodeGroupNodes, 1,000 instances", "the same bytes as a constant", 0.9, pairs)
-        yield _growth(stub, no_op, scale)
-        yield _crowd(stub, no_op, scale)
-
-
-def _foreign() -> pb.NodeGroupForNodeRequest:
-    return pb.NodeGroupForNodeRequest(node=pb.ExternalGrpcNode(providerID="aws:///eu-1a/i-0", name="foreign"))
-
-
-def _growth(stub: CloudProviderStub, no_op: Callable[[], object], scale: Scale) -> Figure:
+def _growth(server: Served, directory: Path, scale: Scale) -> Figure:
     """One node more by RPC, beside a no-op and the transaction that it cannot do without."""
     more = pb.NodeGroupIncreaseSizeRequest(id="growing", delta=1)
     less = pb.NodeGroupDecreaseTargetSizeRequest(id="growing", delta=-1)
     pairs = []
-    with tempfile.TemporaryDirectory() as scratch, bare_transaction(Path(scratch)) as bare:
+    with same_rows(directory) as bare:
         for _ in range(scale.rounds):
-            ours = seconds(lambda: stub.NodeGroupIncreaseSize(more))
-            pairs.append((ours, seconds(no_op) + seconds(bare)))
-            stub.NodeGroupDecreaseTargetSize(less)
-    return slower("NodeGroupIncreaseSize by one", "a no-op and a bare transaction", 1.5, pairs)
+            ours = seconds(lambda: server.stub.NodeGroupIncreaseSize(more))
+            pairs.append((ours, seconds(server.no_op) + bare()))
+            server.stub.NodeGroupDecreaseTargetSize(less)
+    return slower("NodeGroupIncreaseSize by one", "a no-op and its rows by hand", 1.5, pairs)
 
 
-def _crowd(stub: CloudProviderStub, no_op: Callable[[], object], scale: Scale) -> Figure:
+def _crowd(server: Served, scale: Scale) -> Figure:
     """Sixty-four callers at once: deletions of one node each, beside no-ops."""
     pairs = []
+    stub = server.stub
     with ThreadPoolExecutor(_CALLERS) as pool:
         for _ in range(max(scale.few, scale.rounds // 50)):
             stub.NodeGroupIncreaseSize(pb.NodeGroupIncreaseSizeRequest(id="growing", delta=_CALLERS))
@@ -142,14 +109,5 @@ def _crowd(stub: CloudProviderStub, no_op: Callable[[], object], scale: Scale) -
                 for each in wanted
             ]
             ours = seconds(lambda: list(pool.map(stub.NodeGroupDeleteNodes, requests)))  # noqa: B023 - called at once
-            pairs.append((ours, seconds(lambda: list(pool.map(lambda _: no_op(), range(_CALLERS))))))
+            pairs.append((ours, seconds(lambda: list(pool.map(lambda _: server.no_op(), range(_CALLERS))))))
     return rate(f"{_CALLERS} callers, one deletion each", "as many no-ops at once", 0.5, pairs, _CALLERS)
-
-
-_CREATING = pb.InstanceStatus.instanceCreating
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--serve", type=Path, required=True)
-    serve(parser.parse_args().serve)

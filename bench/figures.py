@@ -67,6 +67,26 @@ def rate(name: str, reference: str, goal: float, pairs: Sequence[tuple[float, fl
     return replace(figure, ours=figure.reference_value, reference_value=figure.ours)
 
 
+def of_values(  # noqa: PLR0917 - the parts of one row
+    name: str, reference: str, goal: float, ours: float, reference_value: float, unit: str, rounds: int = 1
+) -> Figure:
+    """Two values, of which ours may be `goal` times the other at most."""
+    ratio = ours / reference_value
+    return Figure(
+        name=name,
+        reference=reference,
+        sense=Sense.AT_MOST,
+        goal=goal,
+        ratio=ratio,
+        low=ratio,
+        high=ratio,
+        ours=ours,
+        reference_value=reference_value,
+        unit=unit,
+        rounds=rounds,
+    )
+
+
 def _at(values: Sequence[float], quantile: int) -> float:
     return statistics.median(values) if quantile == 50 else statistics.quantiles(values, n=100)[quantile - 1]  # noqa: PLR2004
 
@@ -103,17 +123,19 @@ def table(figures: Iterable[Figure]) -> str:
         "| what | ours | reference | | ratio | quartiles | goal | |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for figure in figures:
-        verdict = "met" if figure.is_met else "**missed**"
-        cells = (
-            figure.name,
-            f"{figure.ours:.3f} {figure.unit}",
-            figure.reference,
-            f"{figure.reference_value:.3f} {figure.unit}",
-            f"{figure.ratio:.2f}",
-            f"{figure.low:.2f} to {figure.high:.2f}",
-            f"{figure.sense} {figure.goal}",
-            verdict,
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join((*lines, *map(row, figures))) + "\n"
+
+
+def row(figure: Figure) -> str:
+    """One figure as a row of the table."""
+    cells = (
+        figure.name,
+        f"{figure.ours:.3f} {figure.unit}",
+        figure.reference,
+        f"{figure.reference_value:.3f} {figure.unit}",
+        f"{figure.ratio:.2f}",
+        f"{figure.low:.2f} to {figure.high:.2f}",
+        f"{figure.sense} {figure.goal}",
+        "met" if figure.is_met else "**missed**",
+    )
+    return f"| {' | '.join(cells)} |"

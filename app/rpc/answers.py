@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from google.protobuf.message import Message
@@ -22,10 +23,11 @@ from app.rpc.mapping import instance_message, node_group_message
 V = TypeVar("V")
 
 
-class Wire(bytes):
-    """An answer as it goes over the wire already. The edge sends it as it is."""
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """An answer in the form in which it goes over the wire. The edge sends it as it is."""
 
-    __slots__ = ()
+    data: bytes
 
 
 class Kept(Generic[V]):

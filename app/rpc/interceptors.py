@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import grpc
-import structlog
 
 from app.clock import Clock, Ids
 from app.domain.envelope import Cause
@@ -125,24 +124,22 @@ class Edge(grpc.ServerInterceptor):
         seconds = self._clock.monotonic() - began
         code = "OK" if failure is None else status_of(failure).name
         self._observer(method, code, seconds)
-        with structlog.contextvars.bound_contextvars(
-            **{RPC: method, CORRELATION_ID: call.cause.correlation_id, DURATION: round(seconds, 4)}
-        ):
-            if failure is None:
-                (_log.info if method in _WRITES else _log.debug)("rpc answered")
-            elif isinstance(failure, StoreError):
-                _log.error("rpc failed", code=code, error=failure.message)
-            elif isinstance(failure, ProviderError):
-                _log.info("rpc refused", code=code, error=failure.message, **failure.context)
-            else:
-                _log.error("rpc broke off", code=code, exc_info=failure)
+        about = {RPC: method, CORRELATION_ID: call.cause.correlation_id, DURATION: round(seconds, 4)}
+        if failure is None:
+            (_log.info if method in _WRITES else _log.debug)("rpc answered", **about)
+        elif isinstance(failure, StoreError):
+            _log.error("rpc failed", code=code, error=failure.message, **about)
+        elif isinstance(failure, ProviderError):
+            _log.info("rpc refused", code=code, error=failure.message, **{**failure.context, **about})
+        else:
+            _log.error("rpc broke off", code=code, exc_info=failure, **about)
 
 
 def _unless_on_the_wire(serialize: Callable[[Any], bytes] | None) -> Callable[[Any], bytes] | None:
     """A serializer that lets pass what was serialized before."""
     if serialize is None:
         return None
-    return lambda answer: answer if isinstance(answer, Wire) else serialize(answer)
+    return lambda answer: answer.data if isinstance(answer, Wire) else serialize(answer)
 
 
 def _words(failure: Exception) -> str:

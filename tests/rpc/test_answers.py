@@ -54,15 +54,15 @@ def test_what_goes_over_the_wire_is_made_once() -> None:
     """Serialized, and the same object until something of the group changes."""
     answers, books = Answers(FakeClock()), selling(KIND)
     first = answers.groups(books)
-    assert [group.id for group in pb.NodeGroupsResponse.FromString(first).nodeGroups] == ["gpu"]
+    assert [group.id for group in pb.NodeGroupsResponse.FromString(first.data).nodeGroups] == ["gpu"]
     assert answers.groups(replace(books, position=7)) is first
     own = answers.group("gpu", books)
-    assert pb.NodeGroupForNodeResponse.FromString(own).nodeGroup.maxSize == SPEC.max_size
+    assert pb.NodeGroupForNodeResponse.FromString(own.data).nodeGroup.maxSize == SPEC.max_size
     assert answers.group("gpu", replace(books, position=7)) is own
     larger = replace(GPU, spec=SPEC.model_copy(update={"max_size": 99}))
     grown = books.with_group(larger)
-    assert pb.NodeGroupForNodeResponse.FromString(answers.group("gpu", grown)).nodeGroup.maxSize == 99
-    assert [group.maxSize for group in pb.NodeGroupsResponse.FromString(answers.groups(grown)).nodeGroups] == [99]
+    assert pb.NodeGroupForNodeResponse.FromString(answers.group("gpu", grown).data).nodeGroup.maxSize == 99
+    assert [group.maxSize for group in pb.NodeGroupsResponse.FromString(answers.groups(grown).data).nodeGroups] == [99]
 
 
 def test_another_machine_or_another_group_is_another_answer() -> None:

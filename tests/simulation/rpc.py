@@ -80,4 +80,4 @@ class Rpc:
 
 def _read(method: str, answer: Any) -> Any:
     """The answer as its caller reads it."""
-    return getattr(pb, f"{method}Response").FromString(answer) if isinstance(answer, Wire) else answer
+    return getattr(pb, f"{method}Response").FromString(answer.data) if isinstance(answer, Wire) else answer
