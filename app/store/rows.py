@@ -199,7 +199,9 @@ class Changes:
         elif removal is not None:
             self._put(schema.node_removals, event.uid, _REMOVAL_COLUMNS.row(removal, position=position))
 
-    def _note_token(self, event: AnyTokenEvent | JoinTokenDoubted | JoinTokenTrusted, at: int, books: Books | Draft) -> None:
+    def _note_token(
+        self, event: AnyTokenEvent | JoinTokenDoubted | JoinTokenTrusted, at: int, books: Books | Draft
+    ) -> None:
         found: JoinToken | DoubtfulToken | None
         if isinstance(event, AnyTokenEvent):
             table, columns, found = schema.join_tokens, _TOKEN_COLUMNS, books.cluster.tokens.get(event.token_id)

@@ -28,7 +28,7 @@ _TWINS_S = 60.0
 def differences(stage: Stage) -> Iterator[str]:
     """In which way the books, read from the disk, and the cloud do not agree, or something is still under way."""
     with reading(stage.database) as connection:
-        books, _ = fold_log(connection)
+        books = fold_log(connection)[0].books()
     machines = {item["id"]: item for item in stage.machines() if not item["foreign"]}
     known = {item.instance_id for item in books.listed_instances() if item.state.is_live}
     yield from (
@@ -49,7 +49,7 @@ def broken(stage: Stage, autoscaler: Autoscaler, truth: Truth) -> Iterator[str]:
     """What is wrong after everything has settled and the provider has stopped."""
     with reading(stage.database) as connection:
         yield from verify(connection)
-        books, _ = fold_log(connection)
+        books = fold_log(connection)[0].books()
         facts = tuple(log.read(connection, 0))
     yield from _bad_copies(stage, facts)
     yield from autoscaler.oddities
