@@ -31,6 +31,8 @@ Sleep = Callable[[float], None]
 
 _GROUP = re.compile(r"\bgroup=(\S+)")
 _LOG_KEPT = 20_000
+_LONGEST_TEXT = 4096
+"""Characters of a value in the request log: 20,000 startup scripts of full length would be a gigabyte."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,10 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRow:
-    """One line of the request log; `status` None was never sent."""
+    """One line of the request log; `status` None was never sent.
+
+    `body` is what was asked for, None where nothing was or it is no JSON object; that of a login is not kept.
+    """
 
     number: int
     at_ms: int
@@ -54,6 +59,7 @@ class RequestRow:
     status: int | None
     faults: tuple[str, ...]
     committed: bool
+    body: dict[str, object] | None
 
 
 class Exchange:
@@ -176,6 +182,7 @@ class Exchange:
                 status=sent,
                 faults=faults,
                 committed=response.committed,
+                body=_kept(request, route),
             )
         )
         if route == "POST /instances":
@@ -188,6 +195,16 @@ class Exchange:
         if route == "GET /instances" and clean and response.status == HTTPStatus.OK:
             counters.unknown_groups.clear()
         return delivery
+
+
+def _kept(request: Request, route: str) -> dict[str, object] | None:
+    if request.method == "GET" or route.endswith("token"):
+        return None
+    return {key: _cut(value) for key, value in request.fields.items()} or None
+
+
+def _cut(value: object) -> object:
+    return f"{value[:_LONGEST_TEXT]}…" if isinstance(value, str) and len(value) > _LONGEST_TEXT else value
 
 
 def group_of(description: object) -> str:

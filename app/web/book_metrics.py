@@ -10,6 +10,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from app.domain.books import Books, Members
 from app.domain.cluster.learning import corrected, kind_of
 from app.domain.instance.lifecycle import InstanceState
+from app.domain.nodegroup.state import FOR_EVER
 from app.domain.template import build_template
 from app.ledger.ledger import Ledger
 from app.ledger.serving import Reason, complaints, remarks
@@ -43,11 +44,16 @@ LEARNED = Computed(
     "What real nodes leave to pods, as a share of the computed template; a group without a measured node has none.",
     ("node_group", "resource"),
 )
+RESTING = Computed(
+    "offering_resting_seconds",
+    "For how long an offering that was refused is still put behind the others: what is known of its availability.",
+    ("node_group", "contract", "location", "code"),
+)
 CATALOGUE = Computed("catalogue_instance_types", "Instance types that the catalogue has.")
 BOOK_METRICS = (
     *(TARGET, MIN_SIZE, MAX_SIZE, INSTANCES, OLDEST, COST, LIMIT, BALANCE, REACHABLE, READY, REASONS, REMARKS),
     *(WRITABLE, POSITION, SURPLUS, ORPHANS, CATALOGUE),
-    LEARNED,
+    *(LEARNED, RESTING),
 )
 """Everything that `book_metrics` yields."""
 
@@ -63,6 +69,7 @@ def book_metrics(ledger: Ledger, now: datetime, optional: Sequence[Reason] = ())
     yield from _groups(books, now)
     yield from _money(books)
     yield _learned(books)
+    yield _resting(books, now)
     troubles = complaints(ledger)
     yield REACHABLE.value(1 if books.cloud.reachable else 0)
     yield READY.value(0 if troubles else 1)
@@ -104,6 +111,16 @@ def _learned(books: Books) -> Metric:
         for resource, size in computed.allocatable.items():
             if size:
                 family.add_metric([group.name, resource], float(real.allocatable[resource] / size))
+    return family
+
+
+def _resting(books: Books, now: datetime) -> Metric:
+    family = RESTING.family()
+    for group in books.served_groups:
+        for rest in group.rests:
+            if now < rest.until < FOR_EVER:
+                labels = [group.name, rest.offering.contract, rest.offering.location, rest.code]
+                family.add_metric(labels, (rest.until - now).total_seconds())
     return family
 
 

@@ -2,15 +2,20 @@
 
 import base64
 import json
+import re
 import subprocess
 import sys
 import threading
+import urllib.error
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import yaml
 
+from app.cli.demo_stage import free_port
 from app.simulator.http import Simulator
 from examples.power_api import PowerApi
 from tests.e2e.harness import FAST, ROOT, Provider, alive, clean_environment, control, simulator, until, volumes
@@ -140,12 +145,75 @@ def test_the_datacrunch_provider_s_example(tmp_path: Path) -> None:
             ids = provider.up_and_down(sim, "gpu")
             assert all(provider_id.startswith("datacrunch://") for provider_id in ids)
             until(lambda: stored_scripts(sim) == 0, timeout_s=60, what="no script left")
-            _, metrics = provider.get("/metrics")
-            told = provider.log.read_text("utf-8") + metrics
+            pages = everything_told(provider)
         assert orders(sim) == [(False, "FIN-01")] * 3
-        database = b"".join(path.read_bytes() for path in tmp_path.glob("provider.db*") if path.is_file())
-        assert b"hunter2" not in database
-        assert "hunter2" not in told
+        assert pages.count("hunter2") == 0
+        assert b"hunter2" not in database(tmp_path)
+        sent = requests(sim)
+        assert [row["route"] for row in sent if "hunter2" in json.dumps(row)] == [
+            "POST /scripts"
+        ]  # shared by all three
+        asked = [row["body"] for row in sent if row["route"] == "POST /instances"]
+        ladder = [(body["is_spot"], body["contract"], body["location_code"]) for body in asked]
+        assert set(ladder) == {(True, "SPOT", "FIN-01"), (False, "PAY_AS_YOU_GO", "FIN-01")}
+        assert ladder.count((False, "PAY_AS_YOU_GO", "FIN-01")) == 3
+        assert all(
+            body["os_volume"]["on_spot_discontinue"] == "delete_permanently" for body in asked if body["is_spot"]
+        )
+
+
+def everything_told(provider: Provider) -> str:
+    """Log, metrics, readiness, the dashboard, and every page of a group and an instance."""
+    pages = [provider.get(path)[1] for path in ("/metrics", "/readyz", "/", "/instances", "/events", "/costs")]
+    return "\n".join((provider.log.read_text("utf-8"), *pages))
+
+
+def database(directory: Path) -> bytes:
+    """The database with what lies beside it."""
+    return b"".join(path.read_bytes() for path in directory.glob("provider.db*") if path.is_file())
+
+
+def requests(sim: Simulator) -> list[dict[str, Any]]:
+    """Everything that was asked of the cloud."""
+    rows: list[dict[str, Any]] = control(sim, "GET", "/requests")
+    return rows
+
+
+def test_with_the_script_server_no_secret_ever_reaches_the_cloud(tmp_path: Path) -> None:
+    """The older tool's own script, fetched from us once: what is uploaded is a stub, and nothing tells its token."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/script"
+    settings = QUICK | {"startup_script_server": {"listen": f"127.0.0.1:{port}", "url": url}}
+    environ = {"DATACRUNCH_CLUSTER_CONFIG": base64.b64encode(json.dumps(CLUSTER).encode()).decode()}
+    with simulator() as sim:
+        words = ("--nodes=0:4:1A100.22V:FIN-01:gpu", "--log-level", "DEBUG")
+        with Older(tmp_path, sim, words, settings, **environ) as provider:
+            provider.client.increase_size("gpu", 1)
+            until(lambda: stored_scripts(sim) == 1, timeout_s=90, what="the stub is stored")
+            (stub,) = (row["body"]["script"] for row in requests(sim) if row["route"] == "POST /scripts")
+            found = re.search(r"Bearer ([a-z2-7]{32})", stub)
+            assert found is not None
+            token = found[1]
+            assert fetched(url, token) == (200, SCRIPT)
+            assert fetched(url, token)[0] == 410
+            assert fetched(url, "x" * 32)[0] == 403
+            pages = everything_told(provider)
+        assert "hunter2" not in pages
+        assert token not in pages
+        assert "hunter2" not in json.dumps(requests(sim))
+        assert b"hunter2" not in database(tmp_path)
+        assert token.encode() not in database(tmp_path)
+
+
+def fetched(url: str, token: str) -> tuple[int, str]:
+    """What a machine's curl gets."""
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})  # noqa: S310 - loopback
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - loopback
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
 
 
 def test_the_power_controller_s_example(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Startup scripts: what they know of their machine, how values are quoted, the ready-made ones as a shell sees them."""
 
+import fcntl
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -197,6 +199,32 @@ def test_the_package_manager_s_lock_is_waited_for() -> None:
     assert "apt-get -o DPkg::Lock::Timeout=480" in text
     bare = [line for line in text.splitlines() if line.lstrip().startswith("apt-get") and "Lock::Timeout" not in line]
     assert bare == []
+
+
+@pytest.mark.skipif(shutil.which("apt-get") is None, reason="wants the package manager of a Debian")
+@pytest.mark.timeout(120)
+def test_a_held_lock_delays_the_script_and_does_not_break_it(tmp_path: Path) -> None:
+    """F43. The real apt-get, on a root of its own whose lock somebody holds: it waits, and goes on when it is free."""
+    root = tmp_path / "root"
+    for name in ("var/lib/dpkg", "var/lib/apt/lists/partial", "var/cache/apt/archives/partial", "etc/apt"):
+        (root / name).mkdir(parents=True)
+    (root / "var/lib/dpkg/status").touch()
+    (tmp_path / "apt.conf").write_text(f'Dir "{root}"; Dir::State::status "{root}/var/lib/dpkg/status";', "utf-8")
+    begin = render("{% include 'begin' %}", machine_variables(birth()), {})
+    script = tmp_path / "script.sh"
+    script.write_text(f"#!/bin/bash\nhostnamectl() {{ :; }}\n{begin}apt_get install\nfinish\n", "utf-8")
+    environ = {"PATH": os.environ["PATH"], "APT_CONFIG": str(tmp_path / "apt.conf")}
+    with (root / "var/lib/dpkg/lock-frontend").open("w") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        process = subprocess.Popen(
+            ["/bin/bash", str(script)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environ
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("Waiting for cache lock: Could not get lock")
+        assert process.poll() is None
+    told, _ = process.communicate(timeout=100)
+    assert process.returncode == 0, told
+    assert told.splitlines()[-1] == "startup script: this machine has joined the cluster"
 
 
 def test_a_script_that_fails_ends_with_a_line_that_says_so(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from app.store.space import file_sizes, free_bytes
 from app.web.book_metrics import book_metrics
 from app.web.process_metrics import Disk, Sources, Traffic, process_metrics
 from tests.reconcile.house import House, spec
-from tests.reconcile.world import does_not_list
+from tests.reconcile.world import NO_STOCK, does_not_list, refuses
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SOURCES = Sources(
@@ -95,6 +95,20 @@ def test_groups_in_figures(house: House) -> None:
     assert samples["oldest_creation_age_seconds", ("spot",)] == 0
     assert samples["target_size_nodes", ("spot",)] == 0
     assert samples["catalogue_instance_types", ()] == 1
+
+
+def test_what_is_out_of_stock_is_seen_with_its_time(house: House) -> None:
+    """The cool-down of ten minutes, also over a restart: what orders have taught is all that is known."""
+    house.world.on_create.append(refuses(NO_STOCK))
+    house.grow()
+    house.provision_until_quiet()
+    house.clock.advance(60)
+    place = ("offering_resting_seconds", ("out-of-stock", "on-demand", "FIN-01", "h100"))
+    for _ in range(2):
+        assert {key: value for key, value in scrape(house).items() if key[0] == place[0]} == {place: 540}
+        house.restart()
+    house.clock.advance(540)
+    assert place not in scrape(house)
 
 
 def test_limits_of_cost(house: House) -> None:
