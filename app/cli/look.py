@@ -1,11 +1,12 @@
 """How things are: `status`, `groups`, `instances`. They look into the database, whether the server runs or not."""
 
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.cli.asked import require_group
 from app.cli.options import DATABASE, DatabaseOption, GroupOption, OutputOption, WatchOption
 from app.cli.render import Output, Table, show
 from app.cli.watch import shown
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from app.cli.condition import Condition
 
 _EXIT_UNWELL = 1
+_A_SECOND = timedelta(seconds=1)
 
 
 def register(cli: typer.Typer) -> None:
@@ -83,7 +85,8 @@ def _ago(stored: str | None) -> str:
     if stored is None:
         return "its beginning"
     time = datetime.fromisoformat(stored)
-    return f"{at(time)} ({span(SystemClock().now() - time)} ago)"
+    passed = SystemClock().now() - time
+    return f"{at(time)} ({span(passed)} ago)" if passed >= _A_SECOND else f"{at(time)} (just now)"
 
 
 def _group_table() -> Table:
@@ -126,6 +129,7 @@ def instances(
 
     def draw() -> None:
         with asking(database) as moment:
+            require_group(moment, node_group)
             rows = queries.instances(moment, node_group=node_group, ended=all_)
         if output is Output.TABLE:
             Table("instance", "state", "instance_type", "contract", "location", "hours", "cost", "currency").also(

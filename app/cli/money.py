@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app.cli.asked import require_group, require_order
 from app.cli.options import DATABASE, DatabaseOption, GroupOption, OutputOption, SinceOption, UntilOption, WatchOption
 from app.cli.render import Output, Table, show
 from app.cli.watch import shown
@@ -52,9 +53,11 @@ def costs(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """What the machines have cost: price times time, and separately what of it was of no use."""
+    require_order(since, until)
 
     def draw() -> None:
         with asking(database) as moment:
+            require_group(moment, node_group)
             billed, wasted = queries.billing(moment), queries.waste(moment)
         column, key = _KEYS[by]
         asked = Asked(node_group=node_group, since=since, until=until, by_day=by is By.DAY)

@@ -48,8 +48,12 @@ def state(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Node groups and instances as they were at some time, folded from the log."""
+    if at is not None and position is not None:
+        raise typer.BadParameter("give a time or a position, not both", param_hint="--position")
     with asking(database) as look:
         books = books_at(look, at, position)
+    if position is not None and position > books.position:
+        raise typer.BadParameter(f"the log ends at position {books.position}", param_hint="--position")
     then = at or SystemClock().now()
     groups, instances = _groups(books), list(_instances(books, then, ended=all_))
     if output is not Output.TABLE:

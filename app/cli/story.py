@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from app.cli.asked import instance_of, require_group, require_order
 from app.cli.options import (
     DATABASE,
     DatabaseOption,
@@ -48,7 +49,9 @@ def events(
     *,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many, the newest.")] = 50,
     node_group: GroupOption = None,
-    instance: Annotated[str | None, typer.Option("--instance", "-i", help="Only this instance.")] = None,
+    instance: Annotated[
+        str | None, typer.Option("--instance", "-i", help="Only this instance.", autocompletion=instance_names)
+    ] = None,
     event_type: Annotated[
         str | None, typer.Option("--type", "-t", help="Only types that begin so: instance.create, cloud …")
     ] = None,
@@ -61,21 +64,36 @@ def events(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """The log in words, oldest first."""
-    wanted = queries.Wanted(
-        node_group=node_group,
-        instance=instance,
-        type=event_type,
-        actor=actor,
-        correlation_id=correlation_id,
-        since=_stored(since),
-        until=_stored(until),
-    )
+    require_order(since, until)
     with asking(database) as moment:
+        require_group(moment, node_group)
+        wanted = queries.Wanted(
+            node_group=node_group,
+            instance=None if instance is None else instance_of(moment, instance, "--instance"),
+            type=_beginning(event_type),
+            actor=actor,
+            correlation_id=correlation_id,
+            since=_stored(since),
+            until=_stored(until),
+        )
         rows = queries.events(moment, wanted, limit=limit)
     if follow:
         _follow(database, wanted, rows, output)
     else:
         _print_events(rows, output)
+
+
+def _beginning(event_type: str | None) -> str | None:
+    """The beginning of a type, if there are such types."""
+    from app.domain.registry import EVENT_TYPES  # noqa: PLC0415 - the domain is loaded for this option alone
+
+    if event_type is None or any(name.startswith(event_type) for name in EVENT_TYPES):
+        return event_type
+    category = event_type.partition(".")[0]
+    near = [name for name in EVENT_TYPES if name.startswith(f"{category}.")]
+    shown = sorted(near) or sorted({f"{name.partition('.')[0]}." for name in EVENT_TYPES})
+    message = f"no type of event begins with {event_type!r}: there are {', '.join(shown)}"
+    raise typer.BadParameter(message, param_hint="--type")
 
 
 def _stored(at: datetime | None) -> str | None:
@@ -114,7 +132,7 @@ def history(
 
     def draw() -> None:
         with asking(database) as moment:
-            rows = queries.events(moment, queries.Wanted(instance=_named(moment, instance)), limit=_MANY)
+            rows = queries.events(moment, queries.Wanted(instance=instance_of(moment, instance)), limit=_MANY)
         if output is Output.TABLE:
             _print_history(rows)
         else:
@@ -132,14 +150,6 @@ def _print_history(rows: Sequence[dict[str, Any]]) -> None:
         lines.append({**row, "after": passed})
         before = at
     Table("recorded_at", "after", "actor", "what").print(lines)
-
-
-def _named(moment: Any, key: str) -> str:
-    name = queries.instance_named(moment, key)
-    if name is None:
-        message = f"there is no instance {key!r}: `instances --all` lists them"
-        raise typer.BadParameter(message, param_hint="INSTANCE")
-    return name
 
 
 def explain(

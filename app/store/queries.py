@@ -136,6 +136,12 @@ def instance_named(connection: Connection, key: str) -> str | None:
     return connection.execute(query, {"key": key}).scalar()
 
 
+def groups_ever(connection: Connection) -> Sequence[str]:
+    """Every node group that there is, or that had an instance."""
+    query = text("SELECT name FROM node_groups UNION SELECT node_group FROM instances ORDER BY 1")
+    return list(connection.execute(query).scalars())
+
+
 def names(connection: Connection, table: str, beginning: str) -> list[str]:
     """The names that begin so, of the projection `node_groups` or `instances`, the newest first."""
     query = text(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, text
 
-from app.errors import StoreUnavailable
+from app.errors import StoreCorrupt, StoreUnavailable
 from app.store import schema, sqlite
 from app.store.lock import translated_file_errors
 
@@ -20,6 +20,8 @@ def require(path: Path) -> None:
     with translated_file_errors():
         if not path.exists():
             raise StoreUnavailable(f"there is no database at {path}", path=str(path))
+        if path.is_dir():
+            raise StoreUnavailable(f"{path} is a directory: name the database in it", path=str(path))
 
 
 @contextlib.contextmanager
@@ -35,6 +37,8 @@ def reading(path: Path) -> Iterator[Connection]:
     try:
         with sqlite.translated_errors(), engine.connect() as connection:
             yield connection
+    except StoreCorrupt as error:
+        raise StoreCorrupt(f"{path}: {error.message}", **error.context) from error
     finally:
         engine.dispose()
 
@@ -50,9 +54,12 @@ def asking(path: Path) -> Iterator[Connection]:
     with reading(path) as connection:
         made = connection.execute(text("SELECT name FROM sqlite_master WHERE name = 'alembic_version'")).scalar()
         found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar() if made else None
+        if found is None:
+            message = f"{path} is no database of this program: there is no log in it"
+            raise StoreUnavailable(message, path=str(path))
         if found != schema.SCHEMA_REVISION:
             raise StoreUnavailable(
-                f"{path} has schema revision {found or 'none'}, this version reads {schema.SCHEMA_REVISION}: ask with "
+                f"{path} has schema revision {found}, this version reads {schema.SCHEMA_REVISION}: ask with "
                 "the version that wrote it, or start this version's server on it once, which brings it up to date",
                 path=str(path),
             )

@@ -12,7 +12,7 @@ import yaml
 
 from app.domain.instance.commands import AttemptCreate
 from app.domain.nodegroup.commands import ApplyConfiguration, PauseNodeGroup
-from app.errors import StoreUnavailable
+from app.errors import StoreCorrupt, StoreError, StoreUnavailable
 from tests.audit.scenario import A, B, C, D, E, F
 from tests.store.harness import CA, altered, group, one_more, opened, start
 
@@ -97,7 +97,8 @@ def test_instances_that_have_ended_are_shown_on_demand(story: Path) -> None:
             ["--node-group", "batch", "--until", "2026-01-05T12:05:00+01:00"],
             ["00:00 nodegroup.configured", "11:00 nodegroup.scale-up-rejected"],
         ),
-        (["--instance", "nobody"], []),
+        (["--instance", "i-d", "--limit", "1"], ["11:15 instance.gone"]),
+        (["--type", "nodegroup.retired"], []),
     ],
 )
 def test_events_can_be_asked_for_in_many_ways(filters: list[str], found: list[str], story: Path) -> None:
@@ -243,10 +244,26 @@ def test_the_log_can_be_taken_out_whole(story: Path, tmp_path: Path) -> None:
         (["state", "--at", "yesterday"], "'yesterday' is no time such as"),
         (["costs", "--by", "moon"], "moon"),
         (["events", "--limit", "0"], "--limit"),
+        (["events", "--instance", "nobody"], "there is no instance 'nobody'"),
+        (
+            ["events", "--type", "instance.craeted"],
+            "no type of event begins with 'instance.craeted': there are instance.",
+        ),
+        (["events", "--type", "moon"], "there are cloud., cluster., instance., "),
+        (["instances", "-g", "gup"], "there is no node group 'gup': known are batch, gpu"),
+        (["costs", "-g", "gup"], "there is no node group 'gup': known are batch, gpu"),
+        (["events", "-g", "gup"], "there is no node group 'gup': known are batch, gpu"),
+        (["costs", "--since", "2026-02-01", "--until", "2026-01-01"], "is not after --since 2026-02-01T00:00:00+00:00"),
+        (
+            ["events", "--since", "2026-02-01", "--until", "2026-02-01"],
+            "is not after --since 2026-02-01T00:00:00+00:00",
+        ),
+        (["state", "--at", "2026-01-05", "--position", "3"], "give a time or a position, not both"),
+        (["state", "--position", "81"], "the log ends at position 80"),
     ],
 )
 def test_wrong_questions_are_told_with_the_remedy(arguments: list[str], words: str, story: Path) -> None:
-    """Exit code 2, and the words that help."""
+    """Exit code 2, and the words that help. A slip must not look like an empty answer."""
     result = run(*arguments, "--database", story)
     assert result.exit_code == 2
     assert words in " ".join(result.output.replace("│", " ").split())
@@ -258,6 +275,28 @@ def test_a_database_that_is_not_there_is_not_made(command: str, tmp_path: Path) 
     result = run(command, "--database", tmp_path / "mistyped.db")
     assert isinstance(result.exception, StoreUnavailable)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "words"),
+    [
+        (b"", StoreUnavailable, "{path} is no database of this program: there is no log in it"),
+        (b"nonsense" * 1000, StoreCorrupt, "{path}: the database is damaged: file is not a database"),
+        (None, StoreUnavailable, "{path} is a directory: name the database in it"),
+    ],
+    ids=["empty", "nonsense", "directory"],
+)
+def test_a_file_that_is_no_database_is_named(
+    content: bytes | None, kind: type[StoreError], words: str, tmp_path: Path
+) -> None:
+    """Exit code 3; and nothing is written into what is somebody else's."""
+    path = tmp_path / "other.db"
+    path.mkdir() if content is None else path.write_bytes(content)
+    for command in ("status", "events", "costs"):
+        result = run(command, "--database", path)
+        assert isinstance(result.exception, kind)
+        assert result.exception.message == words.format(path=path)
+    assert content is None or path.read_bytes() == content
 
 
 def test_a_database_of_another_version_is_told_with_the_way_out(story: Path, tmp_path: Path) -> None:

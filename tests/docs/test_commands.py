@@ -50,7 +50,7 @@ def served(text: str) -> str:
 mkdir -p var
 ( {command} ) > provider.log 2>&1 &
 echo $! > provider.pid
-curl --silent --show-error --fail --retry 60 --retry-delay 1 --retry-all-errors http://127.0.0.1:8087/readyz
+curl --silent --fail --retry 60 --retry-delay 1 --retry-all-errors http://127.0.0.1:8087/readyz
 """
 
 
