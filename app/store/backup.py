@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 from sqlalchemy import Connection, text
 
 from app.errors import StoreCorrupt, StoreUnavailable
-from app.store import log, sqlite
+from app.store import log, private, sqlite
 from app.store.lock import translated_file_errors
 from app.store.log import Head
 from app.store.migrate import revision_of
@@ -104,6 +104,7 @@ class _Held:
 
 def _copied(source: Path, target: Path) -> _Held:
     target.unlink(missing_ok=True)
+    private.create(target)
     with reading(source) as connection:
         held = _held_by(connection)
         copy = sqlite.driver().connect(str(target))
@@ -177,6 +178,7 @@ def sync_directory(directory: Path) -> None:
 def write_manifest(copy: Path, manifest: Manifest) -> None:
     """Declare a copy complete."""
     partial = copy.with_name(f"{manifest_of(copy).name}.{os.getpid()}{_PARTIAL}")
+    private.create(partial)
     partial.write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     durable_rename(partial, manifest_of(copy))
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from app.errors import StoreHeld, StoreUnavailable
+from app.store import private
 
 _MAX_TEXT = 1000
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -83,7 +84,7 @@ class WriterLock:
     def _opened(self) -> int:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, private.MODE)
         except OSError as error:
             raise StoreUnavailable(
                 f"cannot write beside the database: {self.path}: {error.strerror} ({_who_may(self.path.parent)})"

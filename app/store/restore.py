@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from app.errors import RuleViolation, StoreCorrupt, StoreUnavailable
-from app.store import backup, log
+from app.store import backup, log, private
 from app.store.lock import Ending, WriterLock, translated_file_errors
 from app.store.reading import reading, require
 from app.store.verify import verify
@@ -46,6 +46,7 @@ def restore(copy: Path, path: Path, holder: str, made_at: datetime, record: Call
         try:
             with translated_file_errors():
                 backup.check(copy)
+                private.create(incoming)
                 shutil.copyfile(copy, incoming)
             record(incoming)
             position = _proven(incoming)

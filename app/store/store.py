@@ -13,7 +13,7 @@ from app.domain.envelope import Event, Recorded
 from app.domain.instance.state import Instance
 from app.errors import StoreCorrupt, StoreHeld, StoreUnavailable
 from app.log import get_logger
-from app.store import log, projections, schema, sqlite
+from app.store import log, private, projections, schema, sqlite
 from app.store.lock import Ending, WriterLock, translated_file_errors
 from app.store.log import Head
 from app.store.migrate import migrate, revision_of
@@ -92,6 +92,7 @@ class Store:
         is_new = self._is_new()
         if is_new:
             self._lock.note(Ending.CREATING)
+            private.create(self.path)
         self._engine = sqlite.writer_engine(self.path, self._module, self._busy_timeout_s)
         if not is_new and self._is_older():
             self._before_migration()
