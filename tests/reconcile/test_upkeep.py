@@ -54,6 +54,27 @@ def test_a_catalogue_that_cannot_be_read_is_kept_and_asked_for_in_the_next_run(h
     assert house.books.cloud.catalogue[CHEAPER.name] == CHEAPER
 
 
+def test_a_type_that_was_missing_once_is_looked_for_in_the_next_run(house: House) -> None:
+    """One entry could not be read: its price is not old for another five minutes. What is gone for good stays gone."""
+    house.world.types = (CPU_TYPE,)
+    house.catalog.run()
+    assert house.books.cloud.withdrawn == {H100_TYPE.name}
+    house.world.types = (CPU_TYPE, CHEAPER)
+    house.clock.advance(10)
+    house.catalog.run()
+    assert house.books.cloud.withdrawn == set()
+    assert house.books.cloud.catalogue[CHEAPER.name] == CHEAPER
+    house.world.types = (CPU_TYPE,)
+    house.clock.advance(5 * MINUTE)
+    house.catalog.run()
+    house.clock.advance(10)
+    house.catalog.run()
+    house.world.types = (CPU_TYPE, CHEAPER)
+    house.clock.advance(10)
+    house.catalog.run()
+    assert house.books.cloud.withdrawn == {H100_TYPE.name}
+
+
 def test_the_last_catalogue_survives_a_restart(house: House) -> None:
     """F10: served at once, from the database, with types that were withdrawn."""
     house.world.types = (CPU_TYPE,)

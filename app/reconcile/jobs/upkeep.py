@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar
 
-from app.domain.cloud import RecordBalance, RecordCatalogue
+from app.domain.cloud import CatalogueChanged, RecordBalance, RecordCatalogue
 from app.domain.instance.commands import CheckDeadlines
 from app.errors import CloudError
 from app.ledger.backups import Backup, BackupPlan, BackupReason
@@ -22,7 +22,8 @@ _log = get_logger(job="upkeep")
 class Catalog:
     """Instance types and prices. The last good catalogue stays in the books when the API does not answer.
 
-    Read again after `every`, or at the next run if it could not be read.
+    Read again after `every`, or at the next run if it could not be read, or lacks what was there before: one entry that
+    could not be read is left out by the client.
     """
 
     name: ClassVar[str] = "catalog"
@@ -40,8 +41,9 @@ class Catalog:
         except CloudError as error:
             _log.warning("catalogue not read, keeping the last one", error=error.message, code=error.code)
             return
-        self.bench.record(RecordCatalogue(types=types), self.bench.cause(self.name))
-        self._read_at = began
+        recorded = self.bench.record(RecordCatalogue(types=types), self.bench.cause(self.name))
+        lacks = any(isinstance(item.event, CatalogueChanged) and item.event.withdrawn for item in recorded)
+        self._read_at = None if lacks else began
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
