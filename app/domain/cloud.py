@@ -10,7 +10,8 @@ from typing import ClassVar, assert_never
 
 from rpds import HashTrieMap
 
-from app.domain import scripts
+from app.domain import account, scripts
+from app.domain.account import AccountAccepted, AccountRefusal, AccountRefused
 from app.domain.billing import cost_of, rounded
 from app.domain.envelope import CloudEvent, Decision, Recorded
 from app.domain.offering import Contract, InstanceType
@@ -99,24 +100,6 @@ class OrphanVolumeDeleted(CloudEvent):
     size_gb: int
 
 
-class AccountRefused(CloudEvent):
-    """Verda refuses every order of this account, for want of money or permission. No order is tried before `until`."""
-
-    type: ClassVar[str] = "cloud.account-refused"
-    words: ClassVar[str] = "Verda takes no orders from this account, next try at {until} ({code}): {message}"
-    code: str
-    message: str
-    until: datetime
-
-
-class AccountAccepted(CloudEvent):
-    """Verda takes orders again."""
-
-    type: ClassVar[str] = "cloud.account-accepted"
-    words: ClassVar[str] = "Verda takes orders from this account again, after none since {since}"
-    since: datetime
-
-
 class BalanceObserved(CloudEvent):
     """What is left on the account. Recorded when it differs by a hundredth from what was recorded last."""
 
@@ -175,21 +158,6 @@ class Surplus:
     instance: str
     reason: str
     since: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountRefusal:
-    """The account is refused as a whole, `failures` times by now, last at `position` of the log.
-
-    No order is sent before `until`, and then one to see.
-    """
-
-    code: str
-    message: str
-    since: datetime
-    until: datetime
-    failures: int
-    position: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,10 +220,7 @@ def evolve(view: CloudView, recorded: Recorded[AnyCloudEvent]) -> CloudView:
         case DuplicateInstanceDeleted():
             return replace(view, surplus=view.surplus.discard(event.instance_id))
         case AccountRefused() | AccountAccepted():
-            account = (
-                _refusal(view.account, event, at, recorded.position) if isinstance(event, AccountRefused) else None
-            )
-            return replace(view, account=account)
+            return replace(view, account=account.evolve(view.account, event, at, recorded.position))
         case BalanceObserved():
             return replace(view, balance=event.amount, balance_currency=event.currency)
         case (
@@ -286,17 +251,6 @@ def _orphans(
         since=at,
     )
     return known.insert(event.instance_id, orphan)
-
-
-def _refusal(known: AccountRefusal | None, event: AccountRefused, at: datetime, position: int) -> AccountRefusal:
-    return AccountRefusal(
-        code=event.code,
-        message=event.message,
-        since=at if known is None else known.since,
-        until=event.until,
-        failures=1 if known is None else known.failures + 1,
-        position=position,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

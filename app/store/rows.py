@@ -13,9 +13,9 @@ from pydantic import TypeAdapter
 from rpds import HashTrieMap
 from sqlalchemy import RowMapping, Table
 
+from app.domain.account import AccountRefusal
 from app.domain.books import Books, Draft
 from app.domain.cloud import (
-    AccountRefusal,
     AnyCloudEvent,
     CatalogueChanged,
     CloudView,

@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from app.domain import cloud, scripts, service
+from app.domain import account, cloud, scripts, service
 from app.domain.cluster import events as cluster
 from app.domain.cluster.node import Figures
 from app.domain.envelope import Event
@@ -216,8 +216,10 @@ SAMPLES: Sequence[Event] = (
     group.NodeGroupClosed(
         node_group="h100", code=instance.FailureCode.IMAGE_NOT_SUPPORTED, message="Operating system is not valid"
     ),
-    cloud.AccountRefused(code="insufficient-funds", message="Insufficient funds; top up the Verda balance", until=_AT),
-    cloud.AccountAccepted(since=_AT),
+    account.AccountRefused(
+        code="insufficient-funds", message="Insufficient funds; top up the Verda balance", until=_AT
+    ),
+    account.AccountAccepted(since=_AT),
     cloud.OrphanVolumeDeleted(volume_id=_ID, instance="h100-k7m2p9qx", size_gb=100),
     cluster.NodeRemovalAttempted(**_NODE, end=instance.End.EVICTED, silent_since=_AT),
     cluster.NodeRemoved(**_NODE, end=instance.End.EVICTED),

@@ -5,8 +5,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+from app.domain.account import AccountAccepted
 from app.domain.books import Books
-from app.domain.cloud import AccountAccepted, DuplicateInstanceDetected
+from app.domain.cloud import DuplicateInstanceDetected
 from app.domain.envelope import Decision, Event
 from app.domain.ids import ProviderIdTemplate
 from app.domain.instance.commands import (

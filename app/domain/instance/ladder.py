@@ -3,8 +3,9 @@
 from dataclasses import replace
 from datetime import datetime
 
+from app.domain.account import AccountRefused
 from app.domain.books import Books
-from app.domain.cloud import AccountRefused, DuplicateInstanceDetected
+from app.domain.cloud import DuplicateInstanceDetected
 from app.domain.envelope import Decision, Event
 from app.domain.instance.commands import RecordCreateRefused
 from app.domain.instance.events import (

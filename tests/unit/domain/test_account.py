@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from app.domain.cloud import AccountAccepted, AccountRefused
+from app.domain.account import AccountAccepted, AccountRefused
 from app.domain.instance.commands import AttemptCreate, RecordCreated
 from app.domain.instance.events import CreateFailed, ErrorClass, FailureCode, Found
 from app.domain.instance.verdict import account_pause

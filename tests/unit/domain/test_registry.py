@@ -4,9 +4,8 @@ from decimal import Decimal
 
 import pytest
 
+from app.domain.account import AccountAccepted, AccountRefused
 from app.domain.cloud import (
-    AccountAccepted,
-    AccountRefused,
     BalanceObserved,
     CloudUnreachable,
     DuplicateInstanceDeleted,
