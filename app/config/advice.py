@@ -15,6 +15,10 @@ from app.domain.template import RESERVED_LABELS
 _AUTOSCALER_PATIENCE = timedelta(minutes=15)
 
 
+_KNOWN_START_UP_TAINTS = "startup-taint.cluster-autoscaler.kubernetes.io/"
+"""What keys begin with that every Cluster Autoscaler since 1.28 takes for start-up taints without being told."""
+
+
 def advise(draft: Draft, config: Config) -> None:
     """Note every warning about a valid configuration."""
     _network(draft, config)
@@ -84,11 +88,17 @@ def _group(draft: Draft, config: Config, group: NodeGroup, path: Path) -> None:
 
 
 def _start_up(draft: Draft, config: Config, group: NodeGroup | WebhookGroup, path: Path) -> None:
-    if config.kubernetes.enabled or all(taint.until is None for taint in group.startup_taints):
-        return
-    draft.warn(
-        (*path, "startup_taints"), "has an until, and nobody takes the taint off while kubernetes.enabled is false"
-    )
+    ours = [taint.key for taint in group.startup_taints if taint.until is not None]
+    if ours and not config.kubernetes.enabled:
+        words = "has an until, and nobody takes the taint off while kubernetes.enabled is false"
+        draft.warn((*path, "startup_taints"), words)
+    for key in ours:
+        if not key.startswith(_KNOWN_START_UP_TAINTS):
+            draft.warn(
+                (*path, "startup_taints"),
+                f"the autoscaler takes a node with {key} for one that is ready, and may buy another for the same pod: "
+                f"begin the key with {_KNOWN_START_UP_TAINTS}, or run it with --startup-taint={key}",
+            )
 
 
 def _patience(draft: Draft, group: NodeGroup, path: Path) -> None:

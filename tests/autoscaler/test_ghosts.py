@@ -5,9 +5,10 @@ from typing import Any, Final
 
 import pytest
 
+from app.domain.nodegroup.spec import LiftedWhen, StartupTaint, TaintEffect
 from app.errors import ClusterForbidden, ClusterUnavailable
 
-from .ca.objects import Node
+from .ca.objects import STARTUP_TAINT, Node
 from .ca.releases import ENDS
 from .conftest import MakeStage
 from .groups import gpu, spot
@@ -136,3 +137,25 @@ def test_a_node_smaller_than_promised_corrects_the_template_for_good(make_stage:
     stage.restart_provider(killed=True)
     assert stage._template("gpu").allocatable["memory"] == real
     assert stage.process.books.instances[node.name].node_measured_at is not None
+
+
+@pytest.mark.parametrize("release", ENDS, ids=str, indirect=True)
+def test_a_start_up_taint_makes_up_for_a_missing_gpu_label(make_stage: MakeStage) -> None:
+    """F38. The kubelet lacks the GPU label, and the driver takes two minutes: without the taint a second is bought.
+
+    With it the autoscaler waits; we take it off when the GPU is there, and give the node its role.
+    """
+    key = f"{STARTUP_TAINT}gpus"
+    taint = StartupTaint(key=key, effect=TaintEffect.NO_SCHEDULE, until=LiftedWhen.GPUS)
+    stage = make_stage(gpu(startup_taints=(taint,), labels={"node-role.kubernetes.io/gpu": ""}), kubernetes=True)
+    stage.kubelets.labels_left_out = frozenset({"verda.com/gpu", "node-role.kubernetes.io/gpu"})
+    stage.kubelets.startup_taints = {key: "NoSchedule"}
+    stage.kubelets.gpu_delay = timedelta(minutes=2)
+    stage.cluster.submit("train", gpus=1)
+    stage.until(400)
+    assert stage.cluster.pending() == []
+    assert stage.sight("gpu") == Sight("target 1, 1 ready, NoActivity", "1 running", "1 running")
+    (node,) = stage.cluster.nodes()
+    assert key not in node.taints
+    assert node.labels["node-role.kubernetes.io/gpu"] == ""
+    assert stage.calls("NodeGroupIncreaseSize") == ["OK"]

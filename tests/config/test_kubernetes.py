@@ -39,9 +39,8 @@ def test_taints(desk: Desk, written: str, taint: tuple[str, str, str]) -> None:
 @pytest.mark.parametrize("until", ["ready", "gpus"])
 def test_a_start_up_taint_may_say_until_when(desk: Desk, until: str) -> None:
     """Only as an object: the short form is Kubernetes' own."""
-    more = (
-        f"    startup_taints: [{{key: booting, effect: NoSchedule, until: {until}}}]\nkubernetes: {{enabled: true}}\n"
-    )
+    taint = f"{{key: startup-taint.cluster-autoscaler.kubernetes.io/a, effect: NoSchedule, until: {until}}}"
+    more = f"    startup_taints: [{taint}]\nkubernetes: {{enabled: true}}\n"
     assert [str(one.until) for one in group_of(desk, more).startup_taints] == [until]
     assert desk.warned(GROUP + more) == []
 
@@ -49,9 +48,13 @@ def test_a_start_up_taint_may_say_until_when(desk: Desk, until: str) -> None:
 def test_nobody_takes_a_start_up_taint_off_while_the_cluster_side_is_off(desk: Desk) -> None:
     """Pods would wait for ever; taints that others take off are theirs."""
     more = "    startup_taints: ['cilium:NoExecute', {key: booting, effect: NoSchedule, until: gpus}]\n"
-    ((line, path, message),) = desk.warned(GROUP + more)
-    assert (line, path) == (7, f"{GPU}.startup_taints")
-    assert "nobody takes the taint off while kubernetes.enabled is false" in message
+    warned = desk.warned(GROUP + more)
+    assert [(line, path) for line, path, _ in warned] == [(7, f"{GPU}.startup_taints")] * 2
+    assert "nobody takes the taint off while kubernetes.enabled is false" in warned[0][2]
+    assert warned[1][2] == (
+        "the autoscaler takes a node with booting for one that is ready, and may buy another for the same pod: begin "
+        "the key with startup-taint.cluster-autoscaler.kubernetes.io/, or run it with --startup-taint=booting"
+    )
     assert desk.warned(GROUP + "    startup_taints: ['cilium:NoExecute']\n") == []
 
 

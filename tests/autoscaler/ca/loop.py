@@ -12,7 +12,7 @@ from .client import Provider
 from .flags import Flags
 from .journal import Journal
 from .messages import Messages
-from .objects import CANDIDATE, GPU, TO_BE_DELETED, Node, Pod
+from .objects import CANDIDATE, GPU, STARTUP_TAINT, TO_BE_DELETED, Node, Pod
 from .registry import Registry
 from .releases import Change, Release
 from .scaledown import Planner, Scene
@@ -144,9 +144,10 @@ class Autoscaler:
             return False
 
     def _nodes(self) -> list[Node]:
-        """All nodes; one that should have GPUs and shows none is seen as not ready."""
+        """All nodes; one that should have GPUs and shows none, or has a start-up taint, is seen as not ready."""
         label = self.provider.gpu_label()
-        return [_unready_copy(node) if _lacks_gpu(node, label) else node for node in self._cluster.nodes()]
+        nodes = self._cluster.nodes()
+        return [_unready_copy(node) if _lacks_gpu(node, label) or _starts(node) else node for node in nodes]
 
     def _put_in_order(self, now: datetime) -> None:
         self._cleanup.remove_unregistered(now)
@@ -210,6 +211,10 @@ class Autoscaler:
 
 def _lacks_gpu(node: Node, label: str) -> bool:
     return bool(label) and node.ready and label in node.labels and not node.allocatable.get(GPU)
+
+
+def _starts(node: Node) -> bool:
+    return node.ready and any(key.startswith(STARTUP_TAINT) for key in node.taints)
 
 
 def _unready_copy(node: Node) -> Node:

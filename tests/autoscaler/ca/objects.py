@@ -8,6 +8,8 @@ from decimal import Decimal
 from typing import Final
 
 GPU: Final = "nvidia.com/gpu"
+STARTUP_TAINT: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
+"""What the keys of start-up taints begin with that every autoscaler knows without a flag."""
 PODS: Final = "pods"
 TO_BE_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
 CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from .client import NodeGroup, Provider
-from .objects import CANDIDATE, HOSTNAME_LABEL, TO_BE_DELETED, Node
+from .objects import CANDIDATE, HOSTNAME_LABEL, STARTUP_TAINT, TO_BE_DELETED, Node
 from .releases import Change
 from .wire import NotOffered, RpcFailed
 
@@ -71,9 +71,13 @@ class Templates:
         """A copy under a name of its own, as if just started."""
         self._made += 1
         name = f"template-node-for-{group}-{self._made}"
-        taints = {key: effect for key, effect in node.taints.items() if key not in _TRANSIENT_TAINTS}
+        taints = {key: effect for key, effect in node.taints.items() if not _is_transient(key)}
         labels = {**node.labels, HOSTNAME_LABEL: name}
         return replace(node, name=name, labels=labels, taints=taints, ready=True)
+
+
+def _is_transient(key: str) -> bool:
+    return key in _TRANSIENT_TAINTS or key.startswith(STARTUP_TAINT)
 
 
 def _is_good(node: Node, now: datetime) -> bool:

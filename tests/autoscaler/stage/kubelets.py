@@ -22,12 +22,14 @@ BURIAL: Final = timedelta(seconds=60)
 class Kubelets:
     """Plays everything between the simulated machines and the cluster; strangers' machines join other clusters.
 
-    `gpu_delay` is how long the device plugin takes to show GPUs, `ready_delay` how long a new node is not ready,
-    `spelled` how a kubelet writes the provider id it was given, `labels_left_out` which labels its arguments lack,
-    `buries` whether anybody removes dead nodes, `joins` whether machines become nodes at all.
+    `startup_taints` are what nodes register with besides their template's, `gpu_delay` is how long the device plugin
+    takes to show GPUs, `ready_delay` how long a new node is not ready, `spelled` how a kubelet writes the provider id
+    it was given, `labels_left_out` which labels its arguments lack, `buries` whether anybody removes dead nodes, `joins`
+    whether machines become nodes at all.
     """
 
     def __init__(self, world: World, cluster: Cluster, clock: FakeClock, template: Callable[[str], Node]) -> None:
+        self.startup_taints: dict[str, str] = {}
         self.gpu_delay = timedelta()
         self.ready_delay = timedelta()
         self.spelled: Callable[[str], str] = lambda provider_id: provider_id
@@ -70,7 +72,7 @@ class Kubelets:
             name=hostname,
             provider_id=self.spelled(guest["provider_id"]),
             labels={**labels, HOSTNAME_LABEL: hostname},
-            taints=dict(template.taints),
+            taints=template.taints | self.startup_taints,
             allocatable=dict(template.allocatable),
             created_at=now,
             ready=is_at_once,

@@ -19,6 +19,7 @@ from app.kube.jobs.bench import Bench as ClusterBench
 from app.kube.jobs.clean_up import CleanUp
 from app.kube.jobs.cluster import TendCluster
 from app.kube.jobs.join import Join, LearnTemplates, RepairProviderIds
+from app.kube.jobs.prepare import PrepareNodes
 from app.kube.troubles import Troubles
 from app.ledger.ledger import Ledger
 from app.ledger.serving import obstacles
@@ -197,6 +198,7 @@ class Process:
             Join(bench=bench, repairs=True),
             RepairProviderIds(bench=bench),
             LearnTemplates(bench=bench),
+            PrepareNodes(bench=bench, labels=True),
             CleanUp(bench=bench, grace=timedelta(minutes=5), most=10),
         )
         return (TendCluster(bench=bench, works=works, troubles=self.troubles),)
