@@ -24,8 +24,8 @@ class Kubelets:
 
     `startup_taints` are what nodes register with besides their template's, `gpu_delay` is how long the device plugin
     takes to show GPUs, `ready_delay` how long a new node is not ready, `spelled` how a kubelet writes the provider id
-    it was given, `labels_left_out` which labels its arguments lack, `buries` whether anybody removes dead nodes, `joins`
-    whether machines become nodes at all.
+    it was given, `labels_left_out` which labels its arguments lack, `buries` whether anybody removes dead nodes,
+    `joins` whether machines become nodes at all.
     """
 
     def __init__(self, world: World, cluster: Cluster, clock: FakeClock, template: Callable[[str], Node]) -> None:
