@@ -102,8 +102,11 @@ def test_a_hung_api_server_delays_nothing(tmp_path: Path, api: ApiServer) -> Non
         until(lambda: "list" in api.verbs(), what="the API server was asked")
         provider.client.delete_nodes("gpu-workers", [instance.id])
         until(lambda: provider.states("gpu-workers") == [], what="all gone")
+        codes = [remark["code"] for remark in json.loads(provider.get("/readyz")[1])["remarks"]]
+        assert codes.count("cluster-unavailable") == 1
         assert api.answered == 0
         assert provider.stop()[0] == 0
+        assert provider.log.read_text().count("cluster side hindered") == 1
 
 
 def test_without_rights_scaling_goes_on_and_one_remark_says_why(tmp_path: Path, api: ApiServer) -> None:

@@ -1,0 +1,144 @@
+"""F73: machines behind webhooks, with every job at work: hooks that fail, machines that boot long, one call each."""
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from app.cloud.own import placed
+from app.cloud.port import Cloud
+from app.cloud.several import SeveralClouds
+from app.cloud.webhook import PowerSwitch, WebhookCloud, WebhookGroup, instance_type
+from app.domain.cloud import RecordCatalogue
+from app.domain.instance.events import ErrorClass, FailureCode
+from app.domain.nodegroup.spec import NodeGroupSpec
+from examples.power_api import PowerApi
+
+from .house import H100_TYPE, House, spec
+
+FIRST, SECOND = "GPU-Worker-1", "gpu-worker-2"
+OLD = NodeGroupSpec(
+    name="old",
+    kind="webhook",
+    min_size=0,
+    max_size=2,
+    instance_type="webhook.old",
+    image="none",
+    locations=(FIRST, SECOND),
+    provider_id_template="webhook://{group}/{location}",
+)
+KIND = instance_type("old", cpus=32, memory_gb=Decimal(128), gpus=4)
+HOUR_S = 3600.0
+
+
+class Cellar(House):
+    """A house with a rented cloud and two machines of its own behind a power API."""
+
+    def __init__(self, path: Path, api: PowerApi) -> None:
+        switches = {
+            name: PowerSwitch(
+                name=name,
+                scale_up_endpoint=f"{api.url}/{name}/start",
+                scale_down_endpoint=f"{api.url}/{name}/stop",
+                status_endpoint=f"{api.url}/{name}/status",
+            )
+            for name in (FIRST, SECOND)
+        }
+        self._groups = {"old": WebhookGroup(kind=KIND, switches=switches)}
+        super().__init__(path=path)
+        self.start(spec(), OLD)
+        self.execute(RecordCatalogue(types=(H100_TYPE, KIND)))
+
+    @property
+    def cloud(self) -> Cloud:
+        """Both."""
+        return SeveralClouds(self.world, WebhookCloud(self._groups, self.clock, lambda: placed(self.books)))
+
+
+@pytest.fixture
+def api() -> Iterator[PowerApi]:
+    """The reference power API on a free port; what is started boots for an hour of the test's own time."""
+    with PowerApi(boot_s=HOUR_S) as api:
+        thread = threading.Thread(target=api.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        yield api
+        api.shutdown()
+        thread.join(10)
+
+
+@pytest.fixture
+def cellar(api: PowerApi, tmp_path: Path) -> Iterator[Cellar]:
+    """A first start."""
+    cellar = Cellar(tmp_path / "provider.db", api)
+    yield cellar
+    cellar.close()
+
+
+def test_a_hook_that_fails_is_called_again_with_pauses_and_never_more_often(cellar: Cellar, api: PowerApi) -> None:
+    """500, 500, then 200: after two and four seconds, however often the job runs in between."""
+    api.answers = [500, 500]
+    (name,) = cellar.grow(group="old")
+    calls = []
+    for pause in (0, 1, 1, 3, 1):
+        cellar.clock.advance(pause)
+        for _ in range(5):
+            cellar.provision.run()
+        calls.append(len(api.calls))
+    assert calls == [1, 1, 2, 2, 3]
+    assert api.calls == [(FIRST, "start")] * 3
+    assert cellar.instance(name).provider_id == f"webhook://old/{FIRST}"
+
+
+def test_a_machine_that_boots_is_left_alone_and_stopped_once(cellar: Cellar, api: PowerApi) -> None:
+    """Five minutes of every job: it is being created, not idle. Only the autoscaler's word switches it off."""
+    (name,) = cellar.grow(group="old")
+    cellar.ticks(30)
+    assert cellar.state(name) == "provisioning"
+    assert api.calls == [(FIRST, "start")]
+    api.boot_s = 0
+    cellar.ticks(2)
+    assert cellar.state(name) == "running"
+    cellar.ticks(30)
+    assert api.calls == [(FIRST, "start")]
+    cellar.delete(name, group="old")
+    cellar.ticks(6)
+    assert cellar.state(name) == "gone"
+    assert api.calls == [(FIRST, "start"), (FIRST, "stop")]
+
+
+def test_a_hook_that_never_works_reaches_the_autoscaler(cellar: Cellar, api: PowerApi) -> None:
+    """As the error of a creation, within the ten minutes of `create_timeout`; a rented group does not notice."""
+    api.answers = [500] * 1000
+    (name,) = cellar.grow(group="old")
+    (rented,) = cellar.grow()
+    cellar.ticks(1)
+    assert cellar.state(rented) == "provisioning"
+    began = cellar.now
+    while cellar.state(name) != "failed":
+        cellar.ticks(1)
+        assert cellar.now - began < timedelta(minutes=11)
+    failed = cellar.instance(name)
+    assert (failed.error_class, failed.error_code) == (ErrorClass.OTHER, FailureCode.CLOUD_UNREACHABLE)
+    assert f"{FIRST} is not switched on: HTTP 500" in str(failed.error_message)
+    assert 10 <= len(api.calls) <= 16  # pauses of 2, 4, 8, 16, 32 and then 60 seconds
+
+
+def test_a_hook_that_refuses_sends_the_wish_to_the_next_machine(cellar: Cellar, api: PowerApi) -> None:
+    """404: that machine is out of order, and the other one is switched on at once."""
+    api.answers = [404]
+    (name,) = cellar.grow(group="old")
+    cellar.provision_until_quiet()
+    assert api.calls == [(FIRST, "start"), (SECOND, "start")]
+    assert cellar.instance(name).provider_id == f"webhook://old/{SECOND}"
+
+
+def test_a_restart_calls_no_hook_again(cellar: Cellar, api: PowerApi) -> None:
+    """The books know which machine is on; the power API need not remember who asked."""
+    cellar.grow(2, group="old")
+    cellar.ticks(1)
+    cellar.restart()
+    cellar.ticks(30)
+    assert sorted(api.calls) == [(FIRST, "start"), (SECOND, "start")]
