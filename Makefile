@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run run-verda demo test conformance compatibility crowd mutants bench lint format proto proto-check lock clean setup
+.PHONY: run run-verda demo test conformance compatibility crowd mutants bench soak lint format proto proto-check lock clean setup
 
 setup: $(STAMP)
 
@@ -48,6 +48,11 @@ crowd: $(STAMP)
 # Every figure of performance as a ratio to something measured in the same run; most of an hour.
 bench: $(STAMP)
 	@$(BIN)/python -m bench
+
+# A busy fleet for half an hour: memory, latency and the write-ahead log must stay flat, and all must agree in the end.
+MINUTES ?= 30
+soak: $(STAMP)
+	@$(BIN)/python -m bench.soak --minutes $(MINUTES)
 
 # docs/conformance-mutants.md: does the conformance suite notice when a rule is broken? Most of an hour.
 mutants: $(STAMP)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from app.log import set_up_logging
 from bench import answers, append, fleet, listing, logs, orders
 from bench.figures import Figure, Sense, row, table
 from bench.history import Histories
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     if unknown:
         parser.error(f"there is no part {', '.join(unknown)}: choose from {', '.join(PARTS)}")
     scale = QUICK if given.quick else FULL
+    set_up_logging("error", "json")
     found: list[Figure] = []
     with tempfile.TemporaryDirectory() as scratch:
         histories = Histories(Path(scratch), scale)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
+import requests
 from verda import VerdaClient  # type: ignore[import-untyped] # the SDK ships no py.typed
 
 from app.clock import FakeClock, SystemClock, SystemIds
@@ -47,6 +48,14 @@ def figures(scale: Scale, _histories: Histories) -> Iterator[Figure]:
         pairs = interleaved(observe.run, alone.instances.get, scale.few + 1)[1:]
         assert ledger.head.position == before, "a look at a fleet that has not changed was written down"
         yield slower(f"a look at {scale.fleet:,} machines", "the SDK's list of them", 1.3, pairs)
+        with requests.Session() as session:
+            headers = alone.instances._http_client._generate_headers()  # noqa: SLF001 - the SDK's login
+            pairs = interleaved(
+                observe.run,
+                lambda: session.get(f"{simulator.base_url}/instances", headers=headers, timeout=60).json(),
+                scale.few + 1,
+            )[1:]
+        yield slower("the same", "its JSON over a kept connection", 1.3, pairs)
         cloud.close()
         ledger.close()
 

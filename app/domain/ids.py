@@ -115,11 +115,16 @@ class Mark:
     @classmethod
     def parse(cls, description: str) -> "Mark | None":
         """The mark in a description, None if there is none or it is not exactly one of ours."""
-        words = description.split()
-        if not words or words[0] != _MARK_PREFIX:
-            return None
-        pairs = dict(word.split("=", 1) for word in words[1:] if "=" in word)
-        values = tuple(pairs.get(key, "") for key in ("cluster", "installation", "group"))
-        if not all(_MARK_VALUE.fullmatch(value) for value in values):
-            return None
-        return cls(cluster=values[0], installation=values[1], group=values[2])
+        return _parsed(description) if _MARK_PREFIX in description else None
+
+
+@lru_cache(maxsize=16_384)  # every listing shows the same descriptions again, and each look at it asks several times
+def _parsed(description: str) -> Mark | None:
+    words = description.split()
+    if not words or words[0] != _MARK_PREFIX:
+        return None
+    pairs = dict(word.split("=", 1) for word in words[1:] if "=" in word)
+    cluster, installation, group = (pairs.get(key, "") for key in ("cluster", "installation", "group"))
+    if not all(_MARK_VALUE.fullmatch(value) for value in (cluster, installation, group)):
+        return None
+    return Mark(cluster=cluster, installation=installation, group=group)

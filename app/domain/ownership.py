@@ -24,7 +24,8 @@ def by_hostname(machines: Iterable[Machine]) -> Mapping[str, Sequence[Machine]]:
     for machine in machines:
         groups[machine.hostname].append(machine)
     for same in groups.values():
-        same.sort(key=lambda machine: (str(machine.created_at or ""), machine.instance_id))
+        if len(same) > 1:
+            same.sort(key=lambda machine: (str(machine.created_at or ""), machine.instance_id))
     return groups
 
 
