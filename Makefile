@@ -1,5 +1,5 @@
-# Targets a person needs: run, run-verda, demo, test, lint, proto, lock; for proofs at full length, conformance, crowd
-# and mutants bench. Everything lives in .venv and var/.
+# Targets a person needs: run, run-verda, demo, test, lint, proto, lock; for proofs at full length, conformance, crowd,
+# mutants, simulate, torture, defects, bench and soak. Everything lives in .venv and var/.
 SHELL := /bin/bash
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
