@@ -46,7 +46,7 @@ CLOSED = {
 
 REMARKS = frozenset(FailureCode) | {
     *("cloud-unreachable", "machine-stopped", "paused", "unknown-instance-type", "unknown-status"),
-    "withdrawn-instance-type",
+    *("withdrawn-instance-type", "join-token-ends"),
 }
 """Codes of `verda_ca_remarks`."""
 
@@ -129,7 +129,7 @@ def test_unanswerable_queries_are_noticed(expression: str, complaint: str) -> No
 
 def test_every_alert_is_fit_for_a_pager() -> None:
     """A severity, a sentence each for what and so what, and labels in the text that the result has."""
-    assert len({rule["alert"] for rule in RULES}) == len(RULES) == 28
+    assert len({rule["alert"] for rule in RULES}) == len(RULES) == 29
     for rule in RULES:
         assert rule["labels"].keys() == {"severity"}
         assert rule["labels"]["severity"] in {"critical", "warning", "info"}

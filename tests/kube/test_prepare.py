@@ -82,7 +82,7 @@ def test_a_label_that_a_kubelet_may_not_set_is_set_once(yard: Yard, lines: list[
     done = (f"label {ROLE}=",)
     assert changes(yard) == [("attempted", done), ("prepared", done)]
     assert [line["node"] for line in lines if line["event"] == "node prepared"] == [name]
-    assert ("NodePrepared", f"node {name} is prepared: ['label {ROLE}=']") in [
+    assert ("NodePrepared", f"node {name} is prepared: label {ROLE}=") in [
         (one.reason, one.message) for one in yard.cluster.announced
     ]
 

@@ -89,12 +89,12 @@ def _missing_labels(node: Node, instance: Instance, spec: NodeGroupSpec, kind: I
 
 def _over(node: Node, instance: Instance, spec: NodeGroupSpec, kind: InstanceType) -> Sequence[NodeTaint]:
     """The start-up taints on the node whose time is over."""
-    due = {
-        NodeTaint(key=taint.key, value=taint.value, effect=taint.effect)
+    ours = {
+        NodeTaint(key=taint.key, value=taint.value, effect=taint.effect): taint.until
         for taint in spec.startup_taints
-        if taint.until is not None and _is_met(taint.until, node, instance, spec, kind)
+        if taint.until is not None
     }
-    return [taint for taint in node.taints if taint in due]
+    return [taint for taint in node.taints if taint in ours and _is_met(ours[taint], node, instance, spec, kind)]
 
 
 def _is_met(until: LiftedWhen, node: Node, instance: Instance, spec: NodeGroupSpec, kind: InstanceType) -> bool:

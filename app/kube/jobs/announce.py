@@ -44,15 +44,19 @@ def announcement(item: Recorded[Event], us: Subject | None) -> Announcement | No
     subject = us if type(event) in _ON_US else _node_of(event)
     if not reason or subject is None:
         return None
-    words = event.words.format(**event.model_dump(mode="json"))
     return Announcement(
         key=f"{item.position}",
         subject=subject,
         reason=reason,
-        message=words,
+        message=_words(event),
         is_warning=is_warning,
         at=item.recorded_at,
     )
+
+
+def _words(event: Event) -> str:
+    fields = event.model_dump(mode="json").items()
+    return event.words.format_map({name: ", ".join(map(str, v)) if isinstance(v, list) else v for name, v in fields})
 
 
 def _node_of(event: Event) -> Subject | None:
