@@ -7,7 +7,7 @@ a time wait for the disk once.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import reduce
@@ -28,6 +28,7 @@ from app.domain.envelope import (
     Recorded,
 )
 from app.domain.instance.state import Instance
+from app.domain.nodegroup.commands import DeleteNodes
 from app.errors import DeadlinePassed, StoreBusy, StoreCorrupt, StoreError, StoreHeld, StoreUnavailable
 from app.ledger.backups import BackupPlan
 from app.ledger.event_store import Batch, EventStore
@@ -143,6 +144,7 @@ class Ledger:
 
         And again if the log refused a second beginning of a story that is only out of memory.
         """
+        self._bring_back(entries)
         plans, books = self._plan(entries)
         recorded = tuple(item for plan in plans for item in plan.recorded)
         try:
@@ -183,6 +185,11 @@ class Ledger:
             raise DeadlinePassed("the caller's deadline had passed before anything was written")
         return decision
 
+    def _bring_back(self, entries: Sequence[Entry]) -> None:
+        """What is given back must be known, however long ago it ended: one that was lost may return."""
+        deletions = (entry.command for entry in entries if isinstance(entry.command, DeleteNodes))
+        self._recall({name for command in deletions for name in command.instances})
+
     def _remembered(self, recorded: Batch) -> bool:
         """Bring back into the books what these events would begin anew; whether there was anything.
 
@@ -192,6 +199,10 @@ class Ledger:
             return False
         named = {item.event.instance for item in recorded if isinstance(item.event, InstanceEvent)}
         named |= {item.event.hostname for item in recorded if isinstance(item.event, OrphanDetected)}
+        return self._recall(named)
+
+    def _recall(self, named: Iterable[str]) -> bool:
+        """Take those into memory that have left it; whether there were any."""
         unknown = [name for name in named if name not in self._books.instances]
         forgotten = self._store.recall(unknown) if unknown else ()
         self._books = reduce(Books.with_instance, forgotten, self._books)

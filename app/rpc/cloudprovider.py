@@ -124,7 +124,6 @@ class CloudProvider(CloudProviderServicer):
         command = DeleteNodes(
             node_group=request.id,
             instances=tuple(instance.name for instance in found),
-            ended=frozenset(instance.name for instance in found if instance.state.is_ended),
             unregistered=frozenset(
                 instance.name
                 for node, instance in zip(request.nodes, found, strict=True)

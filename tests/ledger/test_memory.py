@@ -104,6 +104,23 @@ def test_a_start_loads_what_a_running_process_would_remember(history: Ledger, st
     assert {name for name, _ in successor.books.instances.items()} == {"gpu-aaaaaaaa"}
 
 
+def test_giving_back_what_was_lost_and_forgotten_is_final(history: Ledger, started: Path) -> None:
+    """Should its machine come back after all, it must not count again."""
+    (recorded,) = history.execute(DeleteNodes(node_group="gpu", instances=(LOST,)), CA)
+    assert (recorded.event.type, recorded.stream) == ("instance.delete-requested", f"instance-{LOST}")
+    assert not history.books.instances[LOST].may_return
+    assert history.execute(DeleteNodes(node_group="gpu", instances=(LOST,)), CA) == ()
+    history.close()
+    with reading(started) as connection:
+        assert list(verify(connection)) == []
+
+
+@pytest.mark.parametrize("name", [GONE, CANCELLED])
+def test_giving_back_what_has_ended_for_good_writes_nothing(history: Ledger, name: str) -> None:
+    """A tombstone is kept for ever, but not in memory."""
+    assert history.execute(DeleteNodes(node_group="gpu", instances=(name,)), CA) == ()
+
+
 def test_a_forgotten_name_is_not_given_out_again(history: Ledger) -> None:
     """One name is one machine for ever: it is the key under which a lost creation is looked for."""
     before = history.books.position

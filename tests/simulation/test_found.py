@@ -8,7 +8,7 @@ from tests.simulation.plan import Planned
 from tests.simulation.run import Theatre
 from tests.simulation.steps import Step
 from tests.simulation.steps.asking import Delete, DeleteAgain, DeleteFailed, Increase
-from tests.simulation.steps.passing import KillAtEffect, Wait
+from tests.simulation.steps.passing import Kill, KillAtEffect, Wait
 from tests.simulation.steps.trouble import Befall, CloudFault, HumanEdit, LateOrder, Stranger
 
 _UP = (Wait(30.0), Increase("gpu", 1), Wait(400.0))
@@ -94,6 +94,16 @@ _KILLED_BEFORE_THE_SECOND_ORDER: Sequence[Step] = (
 )
 """The first order was never placed; the second is in the log, and the process dies before its call leaves."""
 
+_GIVEN_BACK_WHEN_FORGOTTEN: Sequence[Step] = (
+    *_UP,
+    Befall("vanish"),
+    Wait(60.0),
+    Wait(200_000.0),
+    Kill(3.0),
+    DeleteAgain(),
+)
+"""A machine was lost days ago, the process has started since, the autoscaler gives it back, and then it is there."""
+
 
 @pytest.mark.parametrize(
     "story",
@@ -107,6 +117,7 @@ _KILLED_BEFORE_THE_SECOND_ORDER: Sequence[Step] = (
         _MOVED_WHILE_LOST,
         _NAMESAKE,
         _KILLED_BEFORE_THE_SECOND_ORDER,
+        _GIVEN_BACK_WHEN_FORGOTTEN,
     ],
 )
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -63,14 +63,10 @@ class DecreaseTargetSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteNodes:
-    """Give these instances back. `ended` are those of them that only the store still remembers.
-
-    `unregistered` are those that the autoscaler gives back because it never saw their nodes.
-    """
+    """Give these instances back. `unregistered`: those of them whose nodes the autoscaler never saw."""
 
     node_group: str
     instances: tuple[str, ...]
-    ended: frozenset[str] = field(default_factory=frozenset)
     unregistered: frozenset[str] = field(default_factory=frozenset)
 
 

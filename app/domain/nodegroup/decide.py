@@ -139,15 +139,15 @@ def delete_nodes(command: DeleteNodes, books: Books) -> Decision:
     lost: list[Instance] = []
     for name in dict.fromkeys(command.instances):
         instance = books.instances.get(name)
-        if instance is None and name not in command.ended:
+        if instance is None:
             raise InvalidRequest(f"{name!r} is no instance of ours", node_group=group.name, instance=name)
-        if instance is not None and instance.node_group != group.name:
+        if instance.node_group != group.name:
             raise InvalidRequest(
                 f"{name} belongs to node group {instance.node_group}, not to {group.name}", instance=name
             )
-        if instance is not None and instance.state.is_live:
+        if instance.state.is_live:
             wanted.append(instance)
-        elif instance is not None and instance.may_return:
+        elif instance.may_return:
             lost.append(instance)
     final = (
         DeleteRequested(instance=instance.name, node_group=instance.node_group, reason=DeleteReason.SCALE_DOWN)

@@ -69,11 +69,6 @@ def test_that_the_lost_was_given_back_is_written_down_once() -> None:
     after.when(delete(A)).then_nothing()
 
 
-def test_an_instance_that_only_the_store_remembers_is_fine_too() -> None:
-    """A tombstone is kept for ever, but not in memory."""
-    h100.when(delete(A, ended=(A,))).then_nothing()
-
-
 def test_the_same_instance_twice_in_one_call_counts_once() -> None:
     """Two nodes may spell one provider id differently."""
     h100.given(*running()).when(delete(A, A)).then(scale_down(1, 0, A), delete_requested(A))

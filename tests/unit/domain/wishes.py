@@ -29,9 +29,9 @@ def decrease(delta: int, group: str = "h100") -> DecreaseTargetSize:
     return DecreaseTargetSize(node_group=group, delta=delta)
 
 
-def delete(*names: str, group: str = "h100", ended: tuple[str, ...] = ()) -> DeleteNodes:
+def delete(*names: str, group: str = "h100") -> DeleteNodes:
     """A scale-down of these instances."""
-    return DeleteNodes(node_group=group, instances=names, ended=frozenset(ended))
+    return DeleteNodes(node_group=group, instances=names)
 
 
 def configuration(*specs: NodeGroupSpec, sha256: str = SAME_SHA, cluster_name: str = "c1") -> ApplyConfiguration:
