@@ -28,7 +28,9 @@ PARTS: Mapping[str, Callable[[Scale, Histories], Iterator[Figure]]] = {
 
 
 def misses(figure: Figure, factor: float) -> bool:
-    """Whether it misses its goal by more than this factor."""
+    """Whether it misses its goal by more than this factor; tails are held to the goal itself or not at all."""
+    if figure.is_tail and factor != 1.0:
+        return False
     if figure.sense is Sense.AT_LEAST:
         return figure.ratio * factor < figure.goal
     return figure.ratio > figure.goal * factor

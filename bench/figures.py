@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+_MEDIAN = 50
+
 Act = Callable[[], object]
 
 
@@ -18,7 +20,10 @@ class Sense(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """`ours` beside `reference`, both in `unit`; `low` and `high` are the quartiles of the ratio over the rounds."""
+    """`ours` beside `reference`, both in `unit`; `low` and `high` are the quartiles of the ratio over the rounds.
+
+    `is_tail` says that a percentile is compared, which takes many rounds to mean anything.
+    """
 
     name: str
     reference: str
@@ -31,6 +36,7 @@ class Figure:
     reference_value: float
     unit: str
     rounds: int
+    is_tail: bool = False
 
     @property
     def is_met(self) -> bool:
@@ -55,7 +61,9 @@ def slower(
 ) -> Figure:
     """Time of ours over time of the reference, which may be `goal` at most, at a percentile."""
     ours, bare = zip(*pairs, strict=True)
-    return _figure(name, reference, Sense.AT_MOST, goal, (_at(ours, quantile), _at(bare, quantile)), pairs, 1)
+    values = (_at(ours, quantile), _at(bare, quantile))
+    figure = _figure(name, reference, Sense.AT_MOST, goal, values, pairs, 1)
+    return replace(figure, is_tail=quantile != _MEDIAN)
 
 
 def rate(name: str, reference: str, goal: float, pairs: Sequence[tuple[float, float]], count: int = 1) -> Figure:
@@ -88,7 +96,7 @@ def of_values(  # noqa: PLR0917 - the parts of one row
 
 
 def _at(values: Sequence[float], quantile: int) -> float:
-    return statistics.median(values) if quantile == 50 else statistics.quantiles(values, n=100)[quantile - 1]  # noqa: PLR2004
+    return statistics.median(values) if quantile == _MEDIAN else statistics.quantiles(values, n=100)[quantile - 1]
 
 
 def _figure(  # noqa: PLR0917 - the parts of one row

@@ -22,4 +22,4 @@ class Scale:
 
 
 FULL = Scale()
-QUICK = Scale(rounds=100, few=3, short_log=100, long_log=5_000, fleet=200, groups=5, group_size=4, loops=6, wanted=0)
+QUICK = Scale(rounds=40, few=2, short_log=500, long_log=2_000, fleet=60, groups=3, group_size=4, loops=3, wanted=0)

@@ -1,0 +1,1 @@
+"""The benchmarks themselves: they run, and no figure is missed grossly."""
