@@ -1,6 +1,7 @@
 """Certificates: reading when one ends, and making a small authority of one's own."""
 
 import ipaddress
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,6 +16,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 _AUTHORITY = timedelta(days=3650)
 _BACKDATED = timedelta(minutes=5)  # a peer's clock may be behind ours
 _CURVE = ec.SECP256R1
+_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+_LONGEST_NAME = 253
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +153,16 @@ def authority_of(certificate_pem: bytes, key_pem: bytes) -> Pair:
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
         raise ValueError("the key is not the certificate's")
     return Pair(certificate=certificate, key=key)
+
+
+def is_name(text: str) -> bool:
+    """Whether a certificate can be for this: an address, or a DNS name, whose first label may be `*`."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        labels = text.removeprefix("*.").split(".")
+        return len(text) <= _LONGEST_NAME and all(_LABEL.fullmatch(label) for label in labels)
+    return True
 
 
 def _named(name: str) -> x509.Name:

@@ -23,7 +23,7 @@ def instance_of(moment: Any, key: str, hint: str = "INSTANCE") -> str:
     return name
 
 
-def require_group(moment: Any, name: str | None) -> None:
+def require_group(moment: Any, name: str | None, hint: str = "--node-group") -> None:
     """See that the group is there, or was.
 
     Raises:
@@ -34,7 +34,7 @@ def require_group(moment: Any, name: str | None) -> None:
     known = queries.groups_ever(moment)
     if name not in known:
         message = f"there is no node group {name!r}: known are {', '.join(known) or 'none'}"
-        raise typer.BadParameter(message, param_hint="--node-group")
+        raise typer.BadParameter(message, param_hint=hint)
 
 
 def require_order(since: datetime | None, until: datetime | None) -> None:

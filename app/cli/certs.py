@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from app.certificates import Pair, authority_of, issue, make_authority
+from app.certificates import Pair, authority_of, is_name, issue, make_authority
 from app.clock import SystemClock
 from app.errors import ProviderError
 
@@ -39,6 +39,10 @@ def certs(
     """
     now, lifetime = SystemClock().now(), timedelta(days=days)
     names = tuple(name) if name else _NAMES
+    for one, option in (*((each, "--name") for each in names), (client, "--client")):
+        if not is_name(one):
+            message = f"{one!r} is neither a DNS name such as provider.example.com nor an IP address"
+            raise typer.BadParameter(message, param_hint=option)
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         authority = _authority(directory)

@@ -91,8 +91,10 @@ def _ago(stored: str | None) -> str:
 
 def _group_table() -> Table:
     return Table(
-        "node_group", "instance_type", "target_size", "creating", "running", "failed", "deleting", "note"
-    ).also("stopped", "min_size", "max_size", "cost_per_hour", "template_from")
+        *("node_group", "target_size", "running", "creating", "failed", "deleting", "note", "stopped"),
+        *("min_size", "max_size", "cost_per_hour", "instance_type", "template_from"),
+        always=("target_size", "running", "note"),
+    )
 
 
 def _noted(group: dict[str, Any]) -> dict[str, Any]:
@@ -132,8 +134,10 @@ def instances(
             require_group(moment, node_group)
             rows = queries.instances(moment, node_group=node_group, ended=all_)
         if output is Output.TABLE:
-            Table("instance", "state", "instance_type", "contract", "location", "hours", "cost", "currency").also(
-                "instance_id", "reason"
+            Table(
+                *("instance", "state", "contract", "cost", "currency", "instance_type", "hours", "location"),
+                *("instance_id", "reason"),
+                always=("state",),
             ).print(rows)
         else:
             show(output, list(rows))

@@ -1,5 +1,7 @@
 """The command line: `verda-cloud-provider [serve] …`. Commands are thin: parse, call, render."""
 
+import errno
+import os
 import sys
 from collections.abc import Sequence
 
@@ -19,7 +21,10 @@ COMMANDS: Families = {
     "simulate": ("simulate", "Simulate the Verda API until told to stop."),
     "demo": ("demo", "Play the autoscaler against the simulator and compare the books with the truth."),
     "status": ("look", "Node groups with their sizes and costs, and how the cloud is doing."),
-    "groups": ("look", "Node groups: target size, instances by state, limits, cost an hour."),
+    "groups": (
+        "look",
+        "Node groups: target size, instances by state, limits, cost an hour, the node that corrected the template.",
+    ),
     "instances": ("look", "Instances: state, machine, price and what they have cost."),
     "events": ("story", "The log in words, oldest first."),
     "history": ("story", "Every event of one instance, with the time since the one before."),
@@ -57,6 +62,9 @@ COMMANDS: Families = {
     "config": ("settings", "The configuration: check it, show it whole, compare it, describe it to editors."),
 }
 """Command → its family, a module of this package with `register`, and what it does."""
+
+_CANNOT_BE_WRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
+"""How a standard output fails that is a file on a full disk."""
 
 _NOT_SERVE = frozenset({"--help", "-h", "--version", "--install-completion", "--show-completion"})
 
@@ -98,10 +106,20 @@ def main() -> None:
     try:
         cli(with_default_command(sys.argv[1:]), prog_name="verda-cloud-provider")
     except ProviderError as error:
-        errors = Console(stderr=True, highlight=False, soft_wrap=True)
-        errors.print("[bold red]error:[/] ", end="")
-        errors.print(error.message, markup=False)
+        _complain(error.message)
         sys.exit(exit_code(error))
+    except OSError as error:
+        if error.errno not in _CANNOT_BE_WRITTEN or error.filename is not None:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer fails no more
+        _complain(f"the answer cannot be written: {error.strerror}")
+        sys.exit(EXIT_UNREACHABLE)
+
+
+def _complain(message: str) -> None:
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    errors.print("[bold red]error:[/] ", end="")
+    errors.print(message, markup=False)
 
 
 def exit_code(error: ProviderError) -> int:

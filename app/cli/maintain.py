@@ -95,7 +95,7 @@ def backup(
     if output is not Output.TABLE:
         show(output, rows)
         return
-    Table("made_at", "reason", "position", "size", "path").also("head_hash").print(rows)
+    Table("path", "made_at", "reason", "position", "size", "head_hash").print(rows)
 
 
 def restore(

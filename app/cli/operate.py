@@ -8,6 +8,7 @@ import typer
 
 from app.admin.client import ask
 from app.admin.protocol import Request, socket_of
+from app.cli.asked import require_group
 from app.cli.options import DATABASE, group_names
 from app.cli.render import Table
 from app.cli.watch import interrupted
@@ -68,6 +69,7 @@ def drain(
 
 def _machines_of(node_group: str, database: Path) -> queries.Rows:
     with asking(database) as moment:
+        require_group(moment, node_group, "GROUP")
         return queries.instances(moment, node_group=node_group, ended=False)
 
 

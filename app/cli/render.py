@@ -29,40 +29,60 @@ def show(output: Output, value: object) -> None:
 
 
 class Table:
-    """Rows under the columns that are named; wide terminals also get the further ones."""
+    """Rows under columns that are named in the order of their importance; narrow terminals get the first ones.
 
-    def __init__(self, *columns: str) -> None:
-        self._columns = list(columns)
-        self._more: list[str] = []
+    `always` are shown on any: what the table is about.
+    """
 
-    def also(self, *columns: str) -> "Table":
-        """Columns that are shown where there is room."""
-        self._more.extend(columns)
-        return self
+    def __init__(self, *columns: str, always: Sequence[str] = ()) -> None:
+        self._columns = columns
+        self._always = frozenset((columns[0], *always))
 
     def print(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Draw it; in a pipe lines are never cut."""
-        console = Console(soft_wrap=True) if _is_piped() else Console()
-        wide = _is_piped() or console.width >= _WIDE
-        columns = [*self._columns, *(self._more if wide else [])]
-        if _is_piped():
-            for line in _plain(columns, rows):
+        """Draw it; in a pipe lines are never cut, and every column is there."""
+        console = Console()
+        if not console.is_terminal:
+            for line in _plain(self._columns, rows):
                 typer.echo(line)
             return
+        shown = self._fitting(rows, console.width)
         table = rich.table.Table(box=rich.box.SIMPLE_HEAD)
-        for column in columns:
+        for column in shown:
             numeric = bool(rows) and all(isinstance(row.get(column), int | float) for row in rows)
-            table.add_column(column.replace("_", " "), justify="right" if numeric else "left", overflow="fold")
+            table.add_column(
+                _head(column), justify="right" if numeric else "left", overflow="fold", no_wrap=column not in _SENTENCES
+            )
         for row in rows:
-            table.add_row(*(_cell(row.get(column)) for column in columns))
+            table.add_row(*(_cell(row.get(column)) for column in shown))
         console.print(table)
+        if len(shown) < len(self._columns):
+            more = ", ".join(_head(column) for column in self._columns if column not in shown)
+            console.print(f"wider terminals show more: {more}", style="dim", highlight=False)
+
+    def _fitting(self, rows: Sequence[Mapping[str, Any]], width: int) -> Sequence[str]:
+        """As many of the columns as fit in full."""
+        shown = list(self._columns)
+        while sum(_room(column, rows) for column in shown) >= width:
+            last = next((column for column in reversed(shown) if column not in self._always), None)
+            if last is None:
+                break
+            shown.remove(last)
+        return shown
 
 
-_WIDE = 140
+_SENTENCES = frozenset({"what", "reason", "note"})
+"""Columns of words, which may take several lines; a name that is cut can neither be read nor copied."""
+_NARROWEST_SENTENCE = 16
+_BESIDE_A_CELL = 3
 
 
-def _is_piped() -> bool:
-    return not Console().is_terminal
+def _room(column: str, rows: Sequence[Mapping[str, Any]]) -> int:
+    needed = max(len(text) for text in (_head(column), *(_cell(row.get(column)) for row in rows)))
+    return _BESIDE_A_CELL + (min(needed, _NARROWEST_SENTENCE) if column in _SENTENCES else needed)
+
+
+def _head(column: str) -> str:
+    return column.replace("_", " ")
 
 
 def _plain(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -103,7 +103,7 @@ def _stored(at: datetime | None) -> str | None:
 
 def _print_events(rows: Sequence[dict[str, Any]], output: Output) -> None:
     if output is Output.TABLE:
-        Table("position", "recorded_at", "actor", "what").print(rows)
+        Table("position", "recorded_at", "actor", "what", always=("what",)).print(rows)
     else:
         show(output, list(rows))
 
@@ -149,7 +149,7 @@ def _print_history(rows: Sequence[dict[str, Any]]) -> None:
         passed = "" if before is None else f"+{(at - before).total_seconds():.1f}s"
         lines.append({**row, "after": passed})
         before = at
-    Table("recorded_at", "after", "actor", "what").print(lines)
+    Table("recorded_at", "after", "actor", "what", always=("what",)).print(lines)
 
 
 def explain(

@@ -78,8 +78,11 @@ def take(source: Path, directory: Path, made_at: datetime, reason: BackupReason)
         StoreUnavailable: there is no database, or the directory cannot be written; nothing is left behind.
         StoreCorrupt: the copy is not what a database of ours must be; nothing is left behind.
     """
-    with translated_file_errors():
+    try:
         directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        words = f"no copies can be put into {directory}: {error.strerror}"
+        raise StoreUnavailable(words, reason=error.strerror or "") from error
     partial = directory / f"{source.name}.{os.getpid()}{_PARTIAL}"
     try:
         with sqlite.translated_errors(), translated_file_errors():

@@ -9,7 +9,8 @@ from pathlib import Path
 from app.errors import RuleViolation, StoreCorrupt, StoreUnavailable
 from app.store import backup, log, private
 from app.store.lock import Ending, WriterLock, translated_file_errors
-from app.store.reading import reading, require
+from app.store.migrate import revision_of
+from app.store.reading import reading
 from app.store.verify import verify
 
 _COMPANIONS = ("", "-wal", "-shm")
@@ -35,8 +36,11 @@ def restore(copy: Path, path: Path, holder: str, made_at: datetime, record: Call
         StoreHeld: a process writes the database; stop that first.
         StoreUnavailable: there is no such copy, or the database's directory cannot be written; nothing was replaced.
         StoreCorrupt: the copy is no sound database of ours; nothing was replaced.
+        RuleViolation: the copy is the database itself.
     """
-    require(copy)
+    _require_ours(copy)
+    if path.exists() and copy.samefile(path):
+        raise RuleViolation(f"{copy} is the database itself: name a backup of it, or `newest`")
     lock = WriterLock(path)
     lock.acquire(holder)
     try:
@@ -83,6 +87,12 @@ def refuse_to_lose(copy: Path, path: Path) -> None:
             "say --discard-newer to replace it nevertheless; it is kept beside the new one",
             position=present,
         )
+
+
+def _require_ours(copy: Path) -> None:
+    with reading(copy) as connection:
+        if revision_of(connection) is None:
+            raise StoreCorrupt(f"{copy} is no database of this program: there is no log in it", path=str(copy))
 
 
 def _proven(incoming: Path) -> int:

@@ -118,6 +118,16 @@ def test_draining_waits_for_the_proof_that_a_machine_is_gone(tmp_path: Path) -> 
     assert told.endswith(f"{A} is proven gone\n")
 
 
+def test_draining_a_group_that_nobody_knows_asks_nothing(tmp_path: Path) -> None:
+    """A yes to it would be worth nothing."""
+    database = tmp_path / "provider.db"
+    with served(database):
+        result = run("drain", "gup", "--reason", "sold", "--database", database)
+    assert result.exit_code == 2
+    assert "there is no node group 'gup': known are gpu" in result.output
+    assert "[y/N]" not in result.output
+
+
 def test_refusals_come_back_as_what_they_are(tmp_path: Path) -> None:
     """So that the exit code is the same as anywhere, and nothing has changed."""
     database = tmp_path / "provider.db"

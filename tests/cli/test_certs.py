@@ -7,7 +7,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from app.certificates import expiry_of
+from app.certificates import expiry_of, shown_in
 from app.clock import SeededIds, SystemClock
 from app.errors import ProviderError
 from app.ledger.ledger import Ledger
@@ -106,6 +106,23 @@ def test_a_second_call_renews_and_keeps_the_authority(tmp_path: Path) -> None:
     after = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert sorted(after) == FILES
     assert {name for name in FILES if before[name] == after[name]} == {"ca.crt", "ca.key"}
+
+
+@pytest.mark.parametrize("name", ["", " ", "a b", "-a.example", "a..b", "ö.example", "x" * 64, "1.2.3.4/24"])
+def test_what_is_no_name_is_refused_before_anything_is_made(name: str, tmp_path: Path) -> None:
+    """A certificate for it would be good for nobody, if it could be made at all."""
+    for option in ("--name", "--client"):
+        result = run("certs", tmp_path / "certs", option, name)
+        assert result.exit_code == 2
+        assert "is neither a DNS name such as" in " ".join(result.output.replace("│", " ").split())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["localhost", "*.example.com", "a-1.b", "10.0.0.1", "::1"])
+def test_names_that_are_some_are_taken(name: str, tmp_path: Path) -> None:
+    """Hosts, hosts of a domain, addresses."""
+    typed("certs", tmp_path, "--name", name)
+    assert shown_in((tmp_path / "tls.crt").read_bytes()).names == (name,)
 
 
 @pytest.mark.parametrize(

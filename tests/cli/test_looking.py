@@ -5,11 +5,15 @@ import io
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from app.cli.main import cli
 from app.domain.instance.commands import AttemptCreate
 from app.domain.nodegroup.commands import ApplyConfiguration, PauseNodeGroup
 from app.errors import StoreCorrupt, StoreError, StoreUnavailable
@@ -27,7 +31,7 @@ def test_status_tells_how_the_cloud_is_and_how_large_the_groups_are(story: Path)
     assert "cluster prod, installation inst1, epoch 1\n" in told
     assert "served by no process that can be seen from here: what follows is as the last event left it\n" in told
     assert re.search(r"^cloud simulator reachable since 2026-01-05 13:20:00 \(\d+ d .*ago\)$", told, re.MULTILINE)
-    assert re.search(r"^gpu +1H100\.80S\.30V +0 ", told, re.MULTILINE)
+    assert re.search(r"^gpu +0 .* 1H100\.80S\.30V ", told, re.MULTILINE)
     assert "worth a look" not in told
     spoken = answer("status", "--database", story)
     assert (spoken["obstacles"], spoken["remarks"]) == ([], [])
@@ -53,6 +57,38 @@ def test_status_tells_what_readyz_would(tmp_path: Path) -> None:
     rows = {row["node_group"]: row for row in answer("groups", "--database", path)}
     assert [rows["old"][key] for key in ("retired", "target_size", "min_size", "max_size")] == [1, 1, 0, 1]
     assert re.search(r"^old .* retired ", told, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("width", "columns", "more"),
+    [
+        (40, "instance state", "contract, cost, currency, instance type, hours, location, instance id, reason"),
+        (80, "instance state contract cost currency", "instance type, hours, location, instance id, reason"),
+        (200, "instance state contract cost currency instance type hours location instance id reason", None),
+    ],
+)
+def test_a_narrow_terminal_gets_fewer_columns_and_whole_names(
+    width: int, columns: str, more: str | None, story: Path
+) -> None:
+    """A name that is cut can neither be read nor copied into the next command."""
+    terminal = {"COLUMNS": str(width), "FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm"}
+    words = ["instances", "--all", "--database", str(story)]
+    told = re.sub(r"\x1b\[[0-9;]*m", "", CliRunner().invoke(cli, words, env=terminal).output)
+    assert [name for name in (A, B, C, D, E, F) if name not in told] == []
+    head = next(line for line in told.splitlines() if line.strip().startswith("instance"))
+    assert " ".join(head.split()) == columns
+    table, _, rest = told.partition("wider terminals show more: ")
+    assert max(map(len, table.splitlines())) <= width
+    assert " ".join(rest.split()) == (more or "")
+
+
+def test_what_happened_is_told_on_any_terminal(story: Path) -> None:
+    """Who did it goes first when there is no room."""
+    terminal = {"COLUMNS": "80", "FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm"}
+    words = ["events", "--limit", "1", "--database", str(story)]
+    told = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", CliRunner().invoke(cli, words, env=terminal).output).split())
+    assert "80 2026-01-06T02:00:00.000000Z gpu-bbbbbbbb is gone, cost 43.200000 usd" in told
+    assert "wider terminals show more: actor" in told
 
 
 def test_answers_for_programs_are_json_or_yaml_with_the_same_content(story: Path) -> None:
@@ -318,3 +354,18 @@ def test_looking_changes_nothing(story: Path, tmp_path: Path) -> None:
         typed(command, "--database", copy)
     typed("explain", "gpu", "--database", copy)
     assert copy.read_bytes() == before
+
+
+@pytest.mark.parametrize("words", [["events"], ["export"], ["status", "-o", "json"]], ids=" ".join)
+def test_an_answer_that_cannot_be_written_is_one_sentence(words: list[str], story: Path) -> None:
+    """The disk of a redirected answer is full: exit code 3, and nothing of Python."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "app.cli.main", *words, "--database", str(story)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=100,
+        )
+    assert (done.returncode, done.stderr) == (3, "error: the answer cannot be written: No space left on device\n")

@@ -224,3 +224,9 @@ def test_a_plan_clears_away_what_is_too_much(started: Path, tmp_path: Path) -> N
         clock.advance(HOUR)
     made = [copy.manifest.made_at for copy in backups(plan.directory, started)]
     assert made == [NOON + 2 * HOUR, NOON + HOUR]
+
+
+def test_a_place_that_cannot_hold_copies_is_named(started: Path) -> None:
+    """The database is not to blame."""
+    with pytest.raises(StoreUnavailable, match=r"^no copies can be put into /proc/nowhere: "):
+        take(started, Path("/proc/nowhere"), NOON, BackupReason.BY_HAND)

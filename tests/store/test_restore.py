@@ -1,3 +1,4 @@
+import re
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,6 +59,30 @@ def test_a_copy_takes_the_place_of_the_database_and_says_so(started: Path, copy:
     with opened(started) as ledger:
         assert ledger.books.target_size("gpu") == 0
         assert ledger.once_reached is None
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"nonsense" * 1000])
+def test_a_file_that_is_no_database_is_named_and_takes_nobodys_place(
+    content: bytes, started: Path, tmp_path: Path
+) -> None:
+    """Named as it was given: the operator has to see the slip."""
+    slip = tmp_path / "notes.txt"
+    slip.write_bytes(content)
+    before = started.read_bytes()
+    with pytest.raises(StoreCorrupt, match=f"^{re.escape(str(slip))}"):
+        put_back(slip, started)
+    assert started.read_bytes() == before
+
+
+def test_a_database_does_not_take_its_own_place(started: Path) -> None:
+    """By whatever name it is given; there would be nothing to gain, and an event too many."""
+    link = started.with_name("link.db")
+    link.symlink_to(started)
+    before = started.read_bytes()
+    for same in (started, link):
+        with pytest.raises(RuleViolation, match="is the database itself: name a backup of it"):
+            put_back(same, started)
+    assert started.read_bytes() == before
 
 
 def test_what_was_replaced_is_kept(started: Path, copy: Backup) -> None:
