@@ -27,6 +27,8 @@ _HEAD = """\
 
 One YAML file, named by `--config`.
 `examples/config.yaml` is one to start from, `examples/from-python-provider.yaml` has the older Python provider's form.
+Editors complete and check a file that begins with `# yaml-language-server: $schema=` and the path or address of
+[configuration.schema.json](configuration.schema.json); `config schema` prints it.
 
 - Unknown keys, keys given twice and wrong values are errors, all told at once with line and remedy.
 - A key without a value means its default.

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from app.config.group_parts import Taint
+from app.config.group_parts import ScriptValue, StartupTaint, Taint
 from app.config.groups import NodeGroup
 from app.config.model import Config
 from app.config.values import duration_text
@@ -26,9 +26,11 @@ def schema() -> dict[str, Any]:
     parts: dict[str, Any] = made.pop("$defs")
     made = _relaxed(made)
     definitions = {name: _relaxed(part) for name, part in parts.items()}
-    # What a group lacks may stand in `defaults`, and a taint may be written as kubectl does.
+    # What a group lacks may stand in `defaults`; a taint may be written as kubectl does, and a value as itself.
     definitions[NodeGroup.__name__]["required"] = []
-    definitions[Taint.__name__] = {"anyOf": [definitions[Taint.__name__], {"type": "string"}]}
+    for written_as_text in (Taint, StartupTaint, ScriptValue):
+        name = written_as_text.__name__
+        definitions[name] = {"anyOf": [definitions[name], _unquoted({"type": "string"})]}
     made["properties"]["defaults"] = {
         "description": "Any keys of a node group, for all groups.",
         "anyOf": [{"$ref": f"#/$defs/{NodeGroup.__name__}"}, {"type": "null"}],

@@ -1,5 +1,6 @@
 """Every command that the documentation gives works, and every place that it points to is there."""
 
+import json
 import os
 import re
 import shlex
@@ -8,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -191,11 +193,24 @@ def test_wrong_options_are_noticed() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_yaml_is_yaml(page: Path) -> None:
-    """Examples are at least well formed."""
+def test_yaml_is_what_it_is_shown_as(page: Path) -> None:
+    """Pieces of our configuration fit its published schema; others are the autoscaler's cloud.yaml, or objects."""
+    schema = json.loads((ROOT / "docs" / "configuration.schema.json").read_text())
+    validator = jsonschema.Draft202012Validator(schema)
     for block in blocks(page):
         if block.info == "yaml":
-            assert yaml.safe_load(block.text) is not None, block.line
+            piece = yaml.safe_load(block.text)
+            if "kind" not in piece and not piece.keys() <= {"address", "cert", "key", "cacert", "grpc_timeout"}:
+                whole = {"node_groups": {}, **piece}
+                assert [error.message for error in validator.iter_errors(whole)] == [], block.line
+
+
+@pytest.mark.parametrize("path", ["examples/config.yaml", "deploy/compose/config.yaml"])
+def test_examples_tell_editors_where_their_schema_is(path: str) -> None:
+    """Relative to the file, as the editors' language server reads it."""
+    said = re.match(r"# yaml-language-server: \$schema=(\S+)\n", (ROOT / path).read_text())
+    assert said is not None
+    assert ((ROOT / path).parent / said[1]).resolve() == ROOT / "docs" / "configuration.schema.json"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
