@@ -9,7 +9,7 @@ import typer
 
 from app.admin.client import claim as take_over
 from app.cli.options import DATABASE, DatabaseOption, OutputOption
-from app.cli.render import Output, Table, show
+from app.cli.render import Output, Table, progress_bar, show
 from app.clock import SystemClock, SystemIds
 from app.domain.envelope import Cause
 from app.domain.startup import RecordRestore
@@ -66,7 +66,8 @@ def rebuild(*, database: DatabaseOption = DATABASE) -> None:
 
     The server must be stopped.
     """
-    position = fold_anew(database, _holder("rebuild"))
+    with progress_bar("folding events") as progress:
+        position = fold_anew(database, _holder("rebuild"), progress)
     typer.echo(f"the projections stand for position {position}")
 
 

@@ -1,7 +1,8 @@
 """Rendering answers: tables that become plain text when nobody looks, JSON, YAML."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
@@ -10,6 +11,7 @@ import rich.table
 import typer
 import yaml
 from rich.console import Console
+from rich.progress import Progress
 
 
 class Output(StrEnum):
@@ -26,6 +28,18 @@ def show(output: Output, value: object) -> None:
         typer.echo(json.dumps(value, indent=2, default=str))
     else:
         typer.echo(yaml.safe_dump(json.loads(json.dumps(value, default=str)), sort_keys=False), nl=False)
+
+
+@contextmanager
+def progress_bar(words: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error for something that takes long: tell it how much is done, and of how much.
+
+    Only on a terminal; it is gone afterwards.
+    """
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(words, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 class Table:

@@ -1,6 +1,6 @@
 """The projection tables: written beside the events, loaded at start, folded anew when the fold has changed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import reduce
 
@@ -16,9 +16,17 @@ from app.store.rows import Changes, books_of, brief
 FOLD_VERSION = 7
 """Raise it when the fold or the projection rows change meaning: the projections are then rebuilt at the next start."""
 
+Progress = Callable[[int, int], None]
+"""Told again and again which position has been reached, and which is the last."""
+
+_STRIDE = 100
 _BOOKS = "books"
 _UPSERTS = {table: sqlite.upsert_sql(table) for table in (*schema.PROJECTED, schema.projections)}
 _MARK = schema.projections.c.name == _BOOKS
+
+
+def ignore(_position: int, _last: int) -> None:
+    """Nobody wants to know how far it is."""
 
 
 def write(connection: Connection, recorded: Sequence[Recorded[Event]], books: Books) -> None:
@@ -86,30 +94,32 @@ def _rows(connection: Connection, ended_since: datetime, named: set[str]) -> dic
     return rows
 
 
-def rebuild(connection: Connection) -> int:
+def rebuild(connection: Connection, progress: Progress = ignore) -> int:
     """Empty the projections and fold the whole log into them; the position they stand for then.
 
     Raises:
         StoreCorrupt: an event cannot be read.
     """
-    draft, changes = fold_log(connection)
+    draft, changes = fold_log(connection, progress)
     for table in schema.PROJECTED:
         connection.execute(delete(table))
     _write(connection, changes, draft.position)
     return draft.position
 
 
-def fold_log(connection: Connection) -> tuple[Draft, Changes]:
+def fold_log(connection: Connection, progress: Progress = ignore) -> tuple[Draft, Changes]:
     """The books and every projection row, folded from the first event on.
 
     Raises:
         StoreCorrupt: an event cannot be read.
     """
-    draft = Draft()
+    draft, last = Draft(), log.head(connection).position
     touched: dict[str, Recorded[Event]] = {}
     around: list[Recorded[Event]] = []
     for item in log.read(connection, 0):
         draft.take(item)
+        if item.position % _STRIDE == 0:
+            progress(item.position, last)
         if item.stream in {"cloud", "cluster"}:  # streams whose single events have rows of their own
             around.append(item)
         else:

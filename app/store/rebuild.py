@@ -8,8 +8,10 @@ from app.store.migrate import migrate
 from app.store.reading import require
 
 
-def rebuild(path: Path, holder: str) -> int:
+def rebuild(path: Path, holder: str, progress: projections.Progress = projections.ignore) -> int:
     """Fold the log of a database that nobody writes into its projections; the position they stand for then.
+
+    `progress` is told every hundred events how far it is; an event takes some 30 µs.
 
     Raises:
         StoreHeld: a process writes it; stop that first.
@@ -25,7 +27,7 @@ def rebuild(path: Path, holder: str) -> int:
             lock.note(Ending.RUNNING)
         with sqlite.translated_errors(), engine.begin() as connection:
             migrate(connection, is_new=False)
-            position = projections.rebuild(connection)
+            position = projections.rebuild(connection, progress)
         engine.dispose()
         if lock.last_ending is Ending.CLEAN:
             lock.note(Ending.CLEAN)

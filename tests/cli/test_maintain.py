@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from app.cli import maintain
-from app.cli.main import exit_code
+from app.cli.main import cli, exit_code
 from app.errors import ProviderError
 from tests.store.harness import CA, altered, one_more, opened, rows, start
 
@@ -81,6 +81,9 @@ def test_rebuild_mends_projections_and_keeps_out_while_a_server_writes(database:
     assert run("verify", "--database", database).exit_code == 1
     assert run("rebuild", "--database", database).stdout == "the projections stand for position 6\n"
     assert run("verify", "--database", database).exit_code == 0
+    drawn = CliRunner().invoke(cli, ["rebuild", "--database", str(database)], env={"FORCE_COLOR": "1", "TERM": "xterm"})
+    assert "folding events" in drawn.stderr
+    assert drawn.stdout == "the projections stand for position 6\n"
     with opened(database, holder="pod provider-0"):
         code, words = refusal("rebuild", "--database", database)
     assert code == 4

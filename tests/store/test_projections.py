@@ -80,7 +80,10 @@ def test_projections_written_live_are_those_of_a_rebuild_byte_for_byte(tmp_path:
     path = tmp_path / "provider.db"
     _, books = tell(path, seed)
     live = projections(path)
-    assert rebuild(path, "the test") == books.position
+    told: list[tuple[int, int]] = []
+    assert rebuild(path, "the test", lambda done, last: told.append((done, last))) == books.position
+    assert told
+    assert told == [(done, books.position) for done in range(100, books.position + 1, 100)]
     assert projections(path) == live
     assert min(len(live[name]) for name in ("node_groups", "instances", "instance_types", "orphans", "cloud")) > 0
 
