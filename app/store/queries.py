@@ -10,9 +10,6 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from app.domain.cluster.learning import kind_of
-from app.domain.nodegroup.spec import NodeGroupSpec
-
 Rows = Sequence[dict[str, Any]]
 
 _OPEN = "state NOT IN ('gone', 'lost', 'cancelled')"
@@ -103,9 +100,17 @@ def groups(connection: Connection) -> Rows:
         """
     )
     learned = {row["kind"]: row for row in _rows(connection, text("SELECT * FROM learned_templates"), {})}
+    taught = _taught(connection, learned) if learned else {}
+    return [{**row, **_template(taught.get(row["node_group"]))} for row in _rows(connection, query, {})]
+
+
+def _taught(connection: Connection, learned: Mapping[str, dict[str, Any]]) -> Mapping[str, dict[str, Any] | None]:
+    """Node group → what real nodes taught about it."""
+    from app.domain.cluster.learning import kind_of  # noqa: PLC0415 - the domain is loaded for those who have learned
+    from app.domain.nodegroup.spec import NodeGroupSpec  # noqa: PLC0415 - likewise
+
     specs = connection.execute(text("SELECT name, spec FROM node_groups")).all()
-    taught = {name: learned.get(kind_of(NodeGroupSpec.model_validate_json(spec))) for name, spec in specs}
-    return [{**row, **_template(taught[row["node_group"]])} for row in _rows(connection, query, {})]
+    return {name: learned.get(kind_of(NodeGroupSpec.model_validate_json(spec))) for name, spec in specs}
 
 
 def _template(learned: Mapping[str, Any] | None) -> dict[str, Any]:

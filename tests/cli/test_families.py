@@ -28,7 +28,9 @@ def test_the_list_of_commands_tells_what_each_command_tells_of_itself(name: str)
 
 
 @pytest.mark.parametrize(
-    ("families", "also"), [((), ("sqlalchemy", "pydantic")), (("look", "story"), ())], ids=["help", "looking"]
+    ("families", "also"),
+    [((), ("sqlalchemy", "pydantic")), (("look", "story", "money"), ("app.domain.books",))],
+    ids=["help", "looking"],
 )
 def test_looking_does_not_load_the_server(families: tuple[str, ...], also: tuple[str, ...]) -> None:
     """A command typed in anger answers at once; what it loads is what it takes."""
