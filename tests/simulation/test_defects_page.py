@@ -2,11 +2,24 @@
 
 from pathlib import Path
 
+import pytest
+
+from tests.simulation.defects import Defect
 from tests.simulation.defects.catalogue import DEFECTS
 from tests.simulation.promises import PROMISES
 
 _PAGE = Path(__file__).parents[2] / "docs" / "simulation-defects.md"
 _MOST_STORIES = 500
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
+def test_every_defect_can_be_made(defect: Defect) -> None:
+    """What it changes is still there to be changed."""
+    places = [(change.holder, change.name) for change in defect.changes()]
+    before = [getattr(*place) for place in places]
+    with defect.made():
+        assert all(getattr(*place) is not was for place, was in zip(places, before, strict=True))
+    assert [getattr(*place) for place in places] == before
 
 
 def test_every_defect_is_on_the_page_and_was_noticed() -> None:

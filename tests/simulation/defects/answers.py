@@ -1,5 +1,6 @@
 """Defects in what the autoscaler is told, and when."""
 
+import math
 from typing import Any
 
 from app.domain.books import Books
@@ -13,7 +14,7 @@ from app.ledger.ledger import Ledger
 from app.rpc import answers, interceptors
 from app.rpc.cloudprovider import CloudProvider
 from app.rpc.gen import externalgrpc_pb2 as pb
-from app.rpc.interceptors import Edge
+from app.rpc.interceptors import Call, Edge
 from app.rpc.mapping import instance_message
 from tests.simulation.defects import Change, Defect
 
@@ -51,6 +52,11 @@ def _no_deadline(self: Ledger, command: Command, cause: Cause, not_after: float 
     return _execute(self, command, cause)
 
 
+def _call_for_ever(self: Edge, context: Any, began: float) -> Call:
+    del context, began
+    return Call(cause=Cause(actor=interceptors.ACTOR, correlation_id=self._ids.token()), not_after=math.inf)
+
+
 def _nodes_of_known_groups_only(self: CloudProvider, request: Any, context: Any) -> Any:
     """A group whose instances have failed cannot be read."""
     del context
@@ -74,7 +80,24 @@ def _spelt_by_us(instance: Instance) -> pb.Instance:
     return message
 
 
+def _under_its_id(instance: Instance) -> pb.Instance:
+    message = instance_message(instance)
+    if instance.state is InstanceState.RUNNING:
+        message.id = f"verda://{instance.instance_id}"
+    return message
+
+
 ANSWERS = (
+    Defect(
+        name="list-under-the-new-id",
+        words="an instance is listed under its machine's id once it runs",
+        changes=lambda: _answer(_under_its_id),
+    ),
+    Defect(
+        name="serve-who-has-left",
+        words="a call whose deadline has passed is carried out",
+        changes=lambda: [Change(holder=Edge, name="_call", new=_call_for_ever)],
+    ),
     Defect(
         name="errors-beside-any-state",
         words="running instances are listed with the error of an earlier attempt",

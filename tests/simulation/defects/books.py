@@ -14,7 +14,7 @@ from app.domain.nodegroup.commands import IncreaseSize
 from app.errors import StoreError
 from app.ledger import ledger as ledger_module
 from app.ledger.ledger import Ledger
-from app.store import log, rows
+from app.store import log, projections, rows
 from app.store.chain import GENESIS
 from tests.simulation.defects import Change, Defect
 
@@ -38,6 +38,17 @@ def _increase(**changes: Any) -> Any:
         return _increase_size(command, books.with_group(replace(group, spec=spec, retired=retired)))
 
     return increase_size
+
+
+def _grow_and_refuse(command: IncreaseSize, books: Books) -> Decision:
+    """As many as fit, and all the same an error."""
+    decision = _increase_size(command, books)
+    group = books.groups.get(command.node_group)
+    room = 0 if group is None else group.spec.max_size - books.target_size(command.node_group)
+    if decision.refusal is None or not 0 < room < command.delta:
+        return decision
+    some = _increase_size(replace(command, delta=room, names=command.names[:room]), books)
+    return replace(some, refusal=decision.refusal)
 
 
 def _half_increase(command: IncreaseSize, books: Books) -> Decision:
@@ -73,6 +84,18 @@ def _place_by_the_clock(self: Ledger, events: Any, cause: Cause, books: Books, a
 def _unchained(recorded: Any, head_hash: str) -> Any:
     del head_hash
     return _event_rows(recorded, GENESIS)
+
+
+def _without_configuration(books: Books, recorded: Recorded[Any]) -> Books:
+    """A loaded configuration is not folded."""
+    return books if recorded.event.type == "service.configuration-loaded" else evolve(books, recorded)
+
+
+def _unwritten(connection: Any, recorded: Any, books: Books) -> None:
+    """What a listing has shown is in the log and not in the rows."""
+    changes = rows.Changes()
+    changes.note([one for one in recorded if one.event.type != "instance.state-observed"], books)
+    projections._write(connection, changes, recorded[-1].position)
 
 
 def _note_no_surplus(self: rows.Changes, event: Any, position: int, books: Books) -> None:
@@ -135,6 +158,21 @@ BOOKS = (
         name="half-an-increase",
         words="an increase is accepted in part",
         changes=lambda: [Change(holder=group_decide, name="increase_size", new=_half_increase)],
+    ),
+    Defect(
+        name="grow-and-refuse",
+        words="an increase that does not fit is carried out as far as it fits, and refused",
+        changes=lambda: [Change(holder=group_decide, name="increase_size", new=_grow_and_refuse)],
+    ),
+    Defect(
+        name="fold-no-configuration",
+        words="the live books do not know which configuration is in effect",
+        changes=lambda: [Change(holder=ledger_module, name="evolve", new=_without_configuration)],
+    ),
+    Defect(
+        name="write-no-sightings",
+        words="what listings show is in the log and not in the tables that the next start reads",
+        changes=lambda: [Change(holder=projections, name="write", new=_unwritten)],
     ),
     Defect(
         name="publish-before-the-commit",

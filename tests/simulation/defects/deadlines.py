@@ -24,6 +24,11 @@ def _overdue_at_once(instance: Instance, spec: Any, command: Any, now: Any) -> A
     return _overdue(instance, spec, replace(command, failed_expiry=timedelta(minutes=1)), now)
 
 
+def _patient(instance: Instance, spec: Any, command: Any, now: Any) -> Any:
+    patient = spec.model_copy(update={"create_timeout": 3 * spec.create_timeout})
+    return _overdue(instance, patient, command, now)
+
+
 def _cancel_expired(instance: Instance, reason: DeleteReason) -> Any:
     del reason
     return InstanceCancelled(instance=instance.name, node_group=instance.node_group, reason=CancelReason.DELETED)
@@ -50,6 +55,11 @@ DEADLINES = (
         name="never-expire-failures",
         words="a failed instance that nobody collects is kept for ever",
         changes=lambda: [Change(holder=deadlines, name="_overdue", new=_not_overdue(InstanceState.FAILED))],
+    ),
+    Defect(
+        name="give-up-wishes-late",
+        words="a wish without a machine fails after three times its time",
+        changes=lambda: [Change(holder=deadlines, name="_overdue", new=_patient)],
     ),
     Defect(
         name="expire-failures-at-once",

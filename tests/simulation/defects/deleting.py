@@ -2,7 +2,7 @@
 
 import contextlib
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from app.cloud.port import DeletionResult
@@ -29,6 +29,7 @@ _delete_nodes = group_decide.delete_nodes
 _delete_nodes_call = CloudProvider.NodeGroupDeleteNodes
 _decrease_target_size = group_decide.decrease_target_size
 _take_answer = Terminate._take_answer
+_is_due_for_deletion = instance_decide.is_due_for_deletion
 
 
 def _with_volumes(choose: Any) -> Any:
@@ -103,6 +104,12 @@ def _release_without_doubt(instance: Instance, reason: DeleteReason) -> Event:
     if instance.instance_id is not None:
         return DeleteRequested(instance=instance.name, node_group=instance.node_group, reason=reason)
     return InstanceCancelled(instance=instance.name, node_group=instance.node_group, reason=CancelReason.DELETED)
+
+
+def _due_late(instance: Instance, now: datetime, interrupted: Any) -> bool:
+    asked_at = instance.delete_requested_at
+    is_late = asked_at is not None and now - asked_at >= timedelta(minutes=4)
+    return is_late and _is_due_for_deletion(instance, now, interrupted)
 
 
 def _delete_what_is_known(self: CloudProvider, request: Any, context: Any) -> Any:
@@ -184,6 +191,13 @@ DELETING = (
         words="a deletion that had no effect is not repeated",
         changes=lambda: [
             Change(holder=module, name="is_due_for_deletion", new=_due_once) for module in (instance_decide, terminate)
+        ],
+    ),
+    Defect(
+        name="delete-at-leisure",
+        words="a machine that is given back is deleted four minutes later",
+        changes=lambda: [
+            Change(holder=module, name="is_due_for_deletion", new=_due_late) for module in (instance_decide, terminate)
         ],
     ),
     Defect(

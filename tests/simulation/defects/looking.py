@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from app.domain import cloud as domain_cloud
-from app.domain import observation
+from app.domain import observation, ownership
 from app.domain.books import Books
 from app.domain.cloud import CloudView, RecordCatalogue
 from app.domain.envelope import Cause, Decision, Event
@@ -212,7 +212,7 @@ LOOKING = (
     Defect(
         name="adopt-any-name-with-our-mark",
         words="a copy of one of our machines, under another name, is taken in",
-        changes=lambda: [Change(holder=observation, name="is_instance_name", new=lambda *_: True)],
+        changes=lambda: [Change(holder=ownership, name="is_instance_name", new=lambda *_: True)],
     ),
     Defect(
         name="forget-the-returned",
@@ -223,7 +223,7 @@ LOOKING = (
         name="take-back-what-was-given-back",
         words="a machine that returns is taken in although it was given back meanwhile",
         changes=lambda: [
-            Change(holder=observation, name="_may_return", new=lambda one: one.state is InstanceState.LOST)
+            Change(holder=Instance, name="may_return", new=property(lambda one: one.state is InstanceState.LOST))
         ],
     ),
     Defect(

@@ -15,7 +15,7 @@ A test that cannot fail proves nothing. Each row is a mistake that somebody coul
 for the length of a hunt: stories of the simulation are run with it, seed 0 first, until one breaks a promise. All
 {{count}} are noticed, the best hidden one after {{most}} stories. Without a defect the same stories break nothing.
 
-Seeds are those of the day this page was made: any change of the program makes other stories of them.
+Seeds are those of the day a defect was hunted last: any change of the program makes other stories of them.
 """
 
 

@@ -124,6 +124,9 @@ def provider_ids_stay(stage: Stage) -> Iterator[str]:
         witness.spelled[instance.name] = instance.provider_id
         if instance.provider_id_learned:
             witness.learnt.add(instance.name)
+    for group in stage.picture().groups:
+        ids = {instance.provider_id for instance in stage.books.members(group.name).listed}
+        yield from (f"{node.id} is listed and is nobody's id" for node in group.nodes if node.id not in ids)
 
 
 def _listed(stage: Stage) -> Iterable[Instance]:
