@@ -21,6 +21,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 _SIMULATION: Final = "tests/simulation"
 TORTURE: Final = "tests/torture/test_torture.py::test_ten_kills_lose_nothing_and_double_nothing"
 _ANSWERS: Final = "tests/faults/test_answers.py"
+_OLDER: Final = "tests/reconcile/test_older_books.py"
 _AT_ONCE: Final = "at once"
 _ALWAYS: Final = "always"
 _IN_THE_END: Final = "when nothing moves"
@@ -111,6 +112,18 @@ PROMISES: Final[Mapping[str, Sequence[Promise]]] = {
             "A failure that nobody collects is given back by itself",
             f"{_told(FAILED_EXPIRY)} + {_told(ALONE[bounded.a_failure_is_kept] - FAILED_EXPIRY)}",
             ["a_failure_is_kept"],
+        ),
+        Promise(
+            "An older backup that is put back forgets what was answered after it was made, and nothing else: machines "
+            "made since are taken in, wishes that it holds are not bought, names are not used again",
+            _fair(bounded.a_machine_is_in_nobodys_books),
+            [
+                "a_machine_is_in_nobodys_books",
+                "only_what_is_wanted_is_ordered",
+                "names_are_never_used_again",
+                f"{_OLDER}::test_machines_made_since_are_taken_in_and_those_gone_since_are_lost",
+                f"{_OLDER}::test_a_wish_that_was_given_back_since_is_not_bought",
+            ],
         ),
         Promise(
             "Nothing is believed lost before two listings lack it and the cloud, asked by its id, says it is no more",

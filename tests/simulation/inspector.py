@@ -47,7 +47,7 @@ class Inspector(Watch):
             story = stage.witness.stories.get(name)
             for check in FACTS:
                 self._note(check.__name__, check(stage, item, story))
-            stage.witness.take(item, stage.agenda.now_ms)
+            stage.witness.take(item)
 
     def ordering(self, order: Order) -> None:
         """A create call is about to be made."""

@@ -11,7 +11,7 @@ from app.domain.nodegroup.commands import ApplyConfiguration
 from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.service import StartService
 from app.ledger.ledger import Ledger
-from app.reconcile.jobs.job import Bench, Job
+from app.reconcile.jobs.job import Bench, FirstLook, Job
 from app.reconcile.jobs.observe import Observe
 from app.reconcile.jobs.provision import Provision
 from app.reconcile.jobs.scripts import ScriptDesk, Scripts
@@ -67,6 +67,7 @@ class Life:
             pid=1,
             sqlite_version="0",
             backend=self._cloud.backend,
+            once_reached=self.ledger.once_reached,
         )
         self.ledger.execute(started, cause)
         self.configure(specs)
@@ -89,7 +90,8 @@ class Life:
         self.ledger.execute(configured, Cause(actor="service", correlation_id=self._ids.token()))
 
     def _jobs(self) -> Sequence[tuple[Job, timedelta]]:
-        bench = Bench(ledger=self.ledger, cloud=self._cloud, clock=self._clock, ids=self._ids)
+        first_look = FirstLook(self.ledger.head.position)
+        bench = Bench(ledger=self.ledger, cloud=self._cloud, clock=self._clock, ids=self._ids, first_look=first_look)
         scripts = Scripts(bench=bench, look_every=timedelta(minutes=10))
         provision = Provision(
             bench=bench,

@@ -7,9 +7,20 @@ from dataclasses import dataclass
 from tests.simulation.chance import stream
 from tests.simulation.effects import DiskTrouble
 from tests.simulation.setting import CONFIGURATIONS, GROUPS
+from tests.simulation.stage import PutBack
 from tests.simulation.steps import Step
 from tests.simulation.steps.asking import BadRequests, Decrease, Delete, DeleteAgain, DeleteFailed, Increase, Register
-from tests.simulation.steps.passing import BadDisk, Kill, KillAtEffect, Reconfigure, Restart, Wait, WallClock
+from tests.simulation.steps.passing import (
+    BadDisk,
+    Copy,
+    Kill,
+    KillAtEffect,
+    PutCopyBack,
+    Reconfigure,
+    Restart,
+    Wait,
+    WallClock,
+)
 from tests.simulation.steps.trouble import (
     Befall,
     CloudFault,
@@ -203,6 +214,8 @@ _MOODY: tuple[tuple[float, Maker], ...] = (
     (0.7, lambda draw: Restart(draw.randrange(len(CONFIGURATIONS)), _down(draw))),
     (0.7, lambda draw: Reconfigure(draw.randrange(len(CONFIGURATIONS)))),
     (1.5, _bad_disk),
+    (1, lambda _: Copy()),
+    (0.5, lambda draw: PutCopyBack(draw.choice((0, 0, 1, 3)), draw.choice(tuple(PutBack)), _down(draw))),
     (0.7, lambda draw: WallClock(draw.choice((-90.0, -5.0, 2.0, 30.0)))),
 )
 

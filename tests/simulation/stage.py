@@ -1,18 +1,26 @@
 """The stage: one world, one clock, one database, and one life of the provider after the other."""
 
+import contextlib
 import shutil
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from app.clock import FakeClock, SeededIds
 from app.domain.books import Books
-from app.domain.envelope import Event, Recorded
-from app.errors import StoreError
+from app.domain.envelope import Cause, Event, Recorded
+from app.domain.startup import RecordRestore
+from app.errors import StoreCorrupt, StoreError
+from app.ledger.ledger import Ledger
 from app.ledger.serving import obstacles
 from app.simulator.records import InstanceRecord
 from app.simulator.world import World
+from app.store import backup
+from app.store import restore as restoring
+from app.store.backup import BackupReason
 from app.store.store import Store
 from tests.simulation import setting
 from tests.simulation.agenda import Agenda
@@ -27,6 +35,13 @@ from tests.simulation.violation import Violated
 from tests.simulation.witness import Witness
 
 Facts = Sequence[Recorded[Event]]
+
+
+class PutBack(StrEnum):
+    """How an older state of the database comes back."""
+
+    RESTORED = "restored"
+    COPIED = "copied over it by hand"
 
 
 class Stage:
@@ -49,6 +64,9 @@ class Stage:
         self.configuration = 0
         self.clock_slack_s = 0.0
         self.lives = 0
+        self.copies: list[tuple[Path, Facts]] = []
+        self.times_put_back = 0
+        self._copies = directory / "copies"
         self._looks = SeededIds(-1)
         self._after_crash_s = 0.0
         self._life: Life | None = None
@@ -124,6 +142,40 @@ class Stage:
         self.configuration = configuration
         self._be_down(down_s)
         self.start()
+
+    def copy(self) -> None:
+        """A scheduled copy of the database is made."""
+        with contextlib.suppress(StoreCorrupt):  # there is nothing in it yet
+            made = backup.take(self.path, self._copies, self.clock.now(), BackupReason.SCHEDULED)
+            if made.manifest.position == self.witness.position:  # else nobody was told yet what it holds
+                self.copies.append((made.path, tuple(self.witness.log)))
+
+    def put_back(self, age: int, how: PutBack, down_s: float) -> None:
+        """The process is killed, one of the copies takes the place of the database, another process starts."""
+        if not self.copies:
+            return
+        self.life.die()
+        copy, log = self.copies[-1 - age % len(self.copies)]
+        if how is PutBack.RESTORED:
+            once_reached = restoring.position_of(self.path)
+            restoring.restore(copy, self.path, "operator", self.clock.now(), partial(self._note, once_reached))
+        else:
+            for companion in ("-wal", "-shm"):
+                self.path.with_name(self.path.name + companion).unlink(missing_ok=True)
+            shutil.copyfile(copy, self.path)
+        self.witness.go_back_to(log)
+        self.times_put_back += 1
+        self._be_down(down_s)
+        self.start()
+
+    def _note(self, once_reached: int | None, incoming: Path) -> None:
+        ledger = Ledger(Store(incoming), self.clock)
+        ledger.open("operator")
+        try:
+            cause = Cause(actor="operator", correlation_id=self.ids.token())
+            ledger.execute(RecordRestore(once_reached=once_reached), cause)
+        finally:
+            ledger.close()
 
     def configure(self, configuration: int) -> None:
         """The operator changes the configuration of the living process, which may fail to write it down."""

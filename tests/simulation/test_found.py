@@ -6,9 +6,10 @@ import pytest
 
 from tests.simulation.plan import Planned
 from tests.simulation.run import Theatre
+from tests.simulation.stage import PutBack
 from tests.simulation.steps import Step
 from tests.simulation.steps.asking import Delete, DeleteAgain, DeleteFailed, Increase
-from tests.simulation.steps.passing import Kill, KillAtEffect, Wait
+from tests.simulation.steps.passing import Copy, Kill, KillAtEffect, PutCopyBack, Wait
 from tests.simulation.steps.trouble import Befall, CloudFault, HumanEdit, LateOrder, Stranger
 
 _UP = (Wait(30.0), Increase("gpu", 1), Wait(400.0))
@@ -104,6 +105,19 @@ _GIVEN_BACK_WHEN_FORGOTTEN: Sequence[Step] = (
 )
 """A machine was lost days ago, the process has started since, the autoscaler gives it back, and then it is there."""
 
+_PUT_BACK: Sequence[Step] = (
+    Wait(30.0),
+    Increase("gpu", 1),
+    Copy(),
+    Wait(400.0),
+    Increase("gpu", 1),
+    Increase("gpu-spot", 1),
+    Wait(400.0),
+    PutCopyBack(0, PutBack.RESTORED, 20.0),
+    Wait(110.0),
+)
+"""Machines are made after a copy of the database, and the copy is put back."""
+
 
 @pytest.mark.parametrize(
     "story",
@@ -118,6 +132,7 @@ _GIVEN_BACK_WHEN_FORGOTTEN: Sequence[Step] = (
         _NAMESAKE,
         _KILLED_BEFORE_THE_SECOND_ORDER,
         _GIVEN_BACK_WHEN_FORGOTTEN,
+        _PUT_BACK,
     ],
 )
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from app.domain.envelope import Event, InstanceEvent, Recorded
 from app.domain.instance.events import (
+    CancelReason,
     CreateAttempted,
     CreateFailed,
     CreateOutcomeUnknown,
@@ -31,7 +32,8 @@ from app.domain.instance.events import (
 class Story:
     """One instance as the log tells it, by the simplest reading there is.
 
-    `called`: the call of the last attempt has left; a process may die between the two.
+    `called`: the call of the last attempt has left; a process may die between the two. `dropped`: it was a wish when an
+    older backup was put back, and nobody knows what became of it since.
     """
 
     node_group: str
@@ -41,13 +43,19 @@ class Story:
     called: bool = False
     unknown_at: datetime | None = None
     machine: str | None = None
-    failed_at_ms: int | None = None
+    failed_at: datetime | None = None
     delete_requested: bool = False
     delete_attempts: set[str] = field(default_factory=set)
     closed: set[tuple[str, str]] = field(default_factory=set)
     tried: tuple[str, str] | None = None
     state: str = ""
     ended: str = ""
+    dropped: bool = False
+
+    @property
+    def is_given_back(self) -> bool:
+        """The log says that nobody wants it any more."""
+        return self.delete_requested or (self.ended == InstanceCancelled.type and not self.dropped)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,13 +74,22 @@ class Witness:
         """The last position of the log that was seen."""
         return len(self.log)
 
-    def take(self, item: Recorded[Event], now_ms: int) -> None:
+    def take(self, item: Recorded[Event]) -> None:
         """One more fact."""
         self.log.append(item)
         event = item.event
         if isinstance(event, InstanceEvent):
             story = self.stories.setdefault(event.instance, Story(node_group=event.node_group))
-            _tell(story, event, item.recorded_at, now_ms)
+            _tell(story, event, item.recorded_at)
+
+    def go_back_to(self, log: Sequence[Recorded[Event]]) -> None:
+        """An older backup is put back: nobody can know any more what came behind the end of its log."""
+        self.log, self.stories = [], {}
+        for item in log:
+            self.take(item)
+        self.promised = {name for name in self.promised if name in self.stories}
+        self.released = {name for name in self.released if name in self.stories and self.stories[name].is_given_back}
+        self.spelled, self.learnt = {}, set()
 
     def call(self, hostname: str) -> None:
         """The create call for a host name leaves now."""
@@ -84,7 +101,7 @@ class Witness:
         return [name for name, story in self.stories.items() if story.open_attempt is not None]
 
 
-def _tell(story: Story, event: InstanceEvent, at: datetime, now_ms: int) -> None:  # noqa: PLR0912 - a fold
+def _tell(story: Story, event: InstanceEvent, at: datetime) -> None:  # noqa: C901, PLR0912 - a fold
     match event:
         case InstanceRequested():
             story.requested = True
@@ -104,16 +121,18 @@ def _tell(story: Story, event: InstanceEvent, at: datetime, now_ms: int) -> None
         case CreateRuledOut():
             story.open_attempt, story.unknown_at = None, None
         case CreateFailed():
-            story.failed_at_ms = now_ms
+            story.failed_at = at
         case InstanceAdopted():
-            story.machine, story.ended, story.state = event.instance_id, "", ""
+            story.machine, story.ended, story.state, story.dropped = event.instance_id, "", "", False
         case InstanceStateObserved():
             story.state = event.state
         case DeleteRequested():
             story.delete_requested = True
         case DeleteAttempted():
             story.delete_attempts.add(event.instance_id)
-        case InstanceGone() | InstanceLost() | InstanceCancelled():
+        case InstanceCancelled():
+            story.ended, story.dropped = event.type, event.reason is CancelReason.BOOKS_REVERTED
+        case InstanceGone() | InstanceLost():
             story.ended = event.type
         case _:
             return

@@ -110,12 +110,22 @@ def a_switched_off_machine_is_kept(stage: Stage) -> Iterator[str]:
             yield instance.name
 
 
+def is_beyond_our_books(stage: Stage, machine: InstanceRecord) -> bool:
+    """An older backup was put back, and what it holds does not say that this machine was ours to delete."""
+    if not stage.times_put_back:
+        return False
+    instance = stage.books.instances.get(machine.hostname) or stage.life.ledger.find_ended(machine.hostname)
+    return instance is None or instance.delete_requested_at is None
+
+
 def a_system_disk_is_left(stage: Stage) -> Iterator[str]:
     """The OS volume of a machine of ours costs money, and its machine is no more."""
     for volume in stage.world.state.volumes.values():
         machine = stage.world.state.instances.get(volume.last_instance_id or "")
         is_loose = volume.is_os and volume.billed_from_ms is not None and volume.instance_id is None
         if is_loose and machine is not None and not machine.foreign and machine.ended_ms is not None:
+            if is_beyond_our_books(stage, machine):
+                continue
             yield f"{volume.name} {volume.id}"
 
 
@@ -152,7 +162,7 @@ FAIR: Mapping[Condition, timedelta] = {
     the_books_show_another_status: timedelta(minutes=5),
     a_system_disk_is_left: timedelta(minutes=30),
     a_script_is_left: timedelta(minutes=30),
-    a_price_is_old: timedelta(minutes=9),
+    a_price_is_old: timedelta(minutes=11),
     an_outage_is_over_and_still_in_the_books: timedelta(minutes=3),
 }
 """Needs the cloud."""

@@ -74,9 +74,9 @@ def only_the_autoscaler_gives_back(stage: Stage, item: Recorded[Event], story: S
     if event.reason is DeleteReason.SCALE_DOWN and item.cause.actor != ACTOR:
         yield f"{event.instance} is to go, and nobody asked for it"
     if event.reason is DeleteReason.FAILED_EXPIRED:
-        age_s = (stage.agenda.now_ms - (story.failed_at_ms or 0)) / 1000
-        if story.failed_at_ms is None or age_s < FAILED_EXPIRY.total_seconds() - stage.clock_slack_s:
-            yield f"{event.instance} expired {age_s} s after it failed"
+        age = None if story.failed_at is None else item.recorded_at - story.failed_at
+        if age is None or age.total_seconds() < FAILED_EXPIRY.total_seconds() - stage.clock_slack_s:
+            yield f"{event.instance} expired {age} after it failed"
     if event.reason is DeleteReason.STOPPED_TOO_LONG:
         spec = stage.books.groups[event.node_group].spec
         if spec.stopped_action != "delete":
@@ -146,7 +146,7 @@ def doubt_ends_by_looking_long_enough(stage: Stage, item: Recorded[Event], story
         return  # the process did not know whether its intent was written, or died before it made the call
     seconds = (item.recorded_at - story.unknown_at).total_seconds()
     order = stage.cloud.known.order(event.instance)
-    is_given_up = story.failed_at_ms is not None or story.delete_requested
+    is_given_up = story.failed_at is not None or story.delete_requested
     looks = order.lists_without_ours if is_given_up else order.lists_without_it
     if seconds < LIST_LAG.total_seconds() - stage.clock_slack_s or looks < _SIGHTINGS:
         yield f"{event.instance} was ruled out after {seconds} s and {looks} lists"
@@ -171,11 +171,14 @@ def nothing_is_written_off_without_the_clouds_word(
 
 
 def what_ended_stays_ended(stage: Stage, item: Recorded[Event], story: Story | None) -> Iterator[str]:
-    """Gone and cancelled are for ever; only what was lost without our asking may be found again."""
+    """Gone and cancelled are for ever; only what was lost without our asking may be found again.
+
+    And a wish that an older backup held, which may have come true since.
+    """
     event = item.event
     if story is None or not story.ended or not isinstance(event, InstanceAdopted | InstanceCreated | CreateAttempted):
         return
-    if not isinstance(event, InstanceAdopted) or story.ended != InstanceLost.type:
+    if not isinstance(event, InstanceAdopted) or (story.ended != InstanceLost.type and not story.dropped):
         yield f"{event.instance} ended as {story.ended} and then: {event.type}"
     elif event.instance in stage.witness.released:
         yield f"{event.instance} was given back and is taken in again"

@@ -6,6 +6,7 @@ from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
 from app.simulator.core import PROJECT_USER
 from app.simulator.records import Status
+from tests.simulation.invariants.bounded import is_beyond_our_books
 from tests.simulation.setting import FOREIGN_SCRIPT
 from tests.simulation.stage import Stage
 from tests.simulation.violation import Always
@@ -57,6 +58,8 @@ def no_system_disk_is_left(stage: Stage) -> Iterator[str]:
     for volume in stage.world.state.volumes.values():
         owner = stage.world.state.instances.get(volume.last_instance_id or "")
         if owner is None or owner.foreign or not volume.is_os or volume.billed_from_ms is None:
+            continue
+        if is_beyond_our_books(stage, owner):
             continue
         if volume.instance_id is None or owner.ended_ms is not None:
             yield f"the volume {volume.name} of {owner.hostname}, which is {owner.status}, is {volume.status}"

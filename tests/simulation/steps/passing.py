@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tests.simulation.effects import DiskTrouble
-from tests.simulation.stage import Stage
+from tests.simulation.stage import PutBack, Stage
 
 _PACES = ((120.0, 1), (1000.0, 3), (float("inf"), 400))
 
@@ -68,6 +68,34 @@ class Restart:
     def act(self, stage: Stage) -> None:
         """Stop and start."""
         stage.restart(self.configuration, self.down_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy of the database is made, beside the work."""
+
+    def __str__(self) -> str:
+        return "a copy of the database is made"
+
+    def act(self, stage: Stage) -> None:
+        """Make it."""
+        stage.copy()
+
+
+@dataclass(frozen=True, slots=True)
+class PutCopyBack:
+    """The provider is killed, and finds an older state of its database when it starts again."""
+
+    age: int
+    how: PutBack
+    down_s: float
+
+    def __str__(self) -> str:
+        return f"the provider is killed, an older copy of its database is {self.how}, down for {self.down_s:g} s"
+
+    def act(self, stage: Stage) -> None:
+        """Put it back."""
+        stage.put_back(self.age, self.how, self.down_s)
 
 
 @dataclass(frozen=True, slots=True)
