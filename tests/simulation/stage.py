@@ -12,6 +12,7 @@ from typing import Any
 from app.clock import FakeClock, SeededIds
 from app.domain.books import Books
 from app.domain.envelope import Cause, Event, Recorded
+from app.domain.ids import Mark
 from app.domain.startup import RecordRestore
 from app.errors import StoreCorrupt, StoreError
 from app.ledger.ledger import Ledger
@@ -90,8 +91,17 @@ class Stage:
 
     @property
     def machines(self) -> Sequence[InstanceRecord]:
-        """Machines that we ordered and that cost money now."""
-        return [item for item in self.world.state.instances.values() if is_billed(item) and not item.foreign]
+        """Machines that we ordered and that cost money now, as far as anybody can know that they are ours."""
+        return [
+            item
+            for item in self.world.state.instances.values()
+            if is_billed(item) and not item.foreign and not self._is_beyond_recognition(item)
+        ]
+
+    def _is_beyond_recognition(self, item: InstanceRecord) -> bool:
+        """Somebody has edited its mark away, and the older books that were put back never knew its id."""
+        is_unmarked = Mark.parse(item.description) is None
+        return bool(self.times_put_back) and is_unmarked and self.books.find_by_key(item.id) is None
 
     def start(self) -> None:
         """A process starts, and again if it dies at that. Raises: Violated, if it refuses to and the disk works."""

@@ -118,6 +118,17 @@ _PUT_BACK: Sequence[Step] = (
 )
 """Machines are made after a copy of the database, and the copy is put back."""
 
+_BEYOND_RECOGNITION: Sequence[Step] = (
+    Wait(30.0),
+    Copy(),
+    Increase("gpu", 1),
+    Wait(400.0),
+    HumanEdit(),
+    PutCopyBack(0, PutBack.COPIED, 3.0),
+    Wait(110.0),
+)
+"""Somebody edits the mark of a machine away, and then an older copy is put back, which never knew the machine's id."""
+
 
 @pytest.mark.parametrize(
     "story",
@@ -133,6 +144,7 @@ _PUT_BACK: Sequence[Step] = (
         _KILLED_BEFORE_THE_SECOND_ORDER,
         _GIVEN_BACK_WHEN_FORGOTTEN,
         _PUT_BACK,
+        _BEYOND_RECOGNITION,
     ],
 )
 @pytest.mark.parametrize("seed", [1, 2, 3])
