@@ -1,11 +1,9 @@
 """A simulated cloud and a provider as real processes."""
 
-import json
 import os
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +14,7 @@ import yaml
 
 from app.cli.demo_stage import free_port
 from app.rpc.client import CallFailed, Client
+from app.simulator.remote import control
 
 _START_S = 120.0
 _STOP_S = 60.0
@@ -88,14 +87,7 @@ class Installation:
 
     def control(self, method: str, path: str, body: object = None) -> Any:
         """A call of the simulator's control plane."""
-        request = urllib.request.Request(  # noqa: S310 - loopback
-            f"{self._control}{path}",
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - loopback
-            return json.loads(answer.read() or b"null")
+        return control(self._control, method, path, body)
 
     def truth(self) -> Mapping[str, Any]:
         """What really exists and existed."""

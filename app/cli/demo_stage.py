@@ -1,6 +1,5 @@
 """The stage of the demonstration: a simulator and a provider as real processes, and the hands to work them."""
 
-import json
 import signal
 import socket
 import subprocess
@@ -19,6 +18,7 @@ from rich.console import Console
 from app.clock import SystemClock
 from app.errors import ProviderError
 from app.rpc.client import CallFailed, Client
+from app.simulator.remote import control
 
 _POLL_S = 0.1
 _START_TIMEOUT_S = 20.0
@@ -129,15 +129,8 @@ class Stage:
 
     def sim(self, method: str, path: str, body: object = None) -> Any:
         """A call of the simulator's control plane; None while it does not answer."""
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self._ports['simulator']}/_sim{path}",
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json"},
-        )
         try:
-            with urllib.request.urlopen(request, timeout=5) as answer:  # noqa: S310 - likewise
-                return json.loads(answer.read() or b"null")
+            return control(f"http://127.0.0.1:{self._ports['simulator']}/_sim", method, path, body)
         except urllib.error.HTTPError as error:
             raise DemoFailed(f"the simulator refused {method} {path}: {error.read()[:300]!r}") from error
         except OSError:

@@ -1,6 +1,5 @@
 """Hands on the simulated cloud: what is really there, what goes wrong next, and when."""
 
-import json
 import threading
 import urllib.error
 import urllib.request
@@ -10,6 +9,7 @@ from typing import Any, Final
 
 from app.simulator.config import parse_config
 from app.simulator.http import Simulator
+from app.simulator.remote import control
 
 from .settings import CLOUD_SETTINGS
 
@@ -40,14 +40,7 @@ class Cloud:
 
     def control(self, method: str, path: str, body: object = None) -> Any:
         """One call to the control plane."""
-        request = urllib.request.Request(  # noqa: S310 - our own loopback server
-            f"{self.simulator.control_url}{path}",
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - our own loopback server
-            return json.loads(answer.read())
+        return control(self.simulator.control_url, method, path, body)
 
     def truth(self) -> dict[str, Any]:
         """What really is."""

@@ -1,6 +1,5 @@
 """A real provider process over a simulated cloud in the test's own process, so that its truth can be read."""
 
-import json
 import os
 import signal
 import subprocess
@@ -17,6 +16,7 @@ import yaml
 
 from app.cli.demo_stage import free_port
 from app.rpc.client import CallFailed, Client
+from app.simulator import remote
 from app.simulator.config import SimulatorConfig
 from app.simulator.http import Simulator
 
@@ -166,14 +166,7 @@ def simulator(settings: Mapping[str, Any] = FAST) -> Simulator:
 
 def control(sim: Simulator, method: str, path: str, body: object = None) -> Any:
     """A call of the simulator's control plane."""
-    request = urllib.request.Request(  # noqa: S310 - loopback
-        f"{sim.control_url}{path}",
-        method=method,
-        data=None if body is None else json.dumps(body).encode(),
-        headers={"Content-Type": "application/json"},
-    )
-    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - loopback
-        return json.loads(answer.read() or b"null")
+    return remote.control(sim.control_url, method, path, body)
 
 
 def alive(sim: Simulator) -> list[str]:

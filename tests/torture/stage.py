@@ -1,7 +1,6 @@
 """The stage: the simulated cloud as a process of its own, a mother of provider processes, and a directory."""
 
 import contextlib
-import json
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ import yaml
 
 from app.cli.demo_stage import free_port
 from app.rpc.client import CallFailed, Client
+from app.simulator.remote import control
 from tests.e2e.harness import ROOT, clean_environment
 
 _LONGEST_START_S = 120.0
@@ -185,14 +185,7 @@ class Stage:
 
     def control(self, method: str, path: str, body: object = None) -> Any:
         """A call of the simulator's control plane."""
-        request = urllib.request.Request(  # noqa: S310 - loopback
-            f"{self._control_url}{path}",
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - loopback
-            return json.loads(answer.read() or b"null")
+        return control(self._control_url, method, path, body)
 
     def truth(self) -> Mapping[str, Any]:
         """What really exists."""
