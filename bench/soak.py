@@ -6,11 +6,13 @@ books, log and truth must agree. Exit code 1 if something is not as it should be
 """
 
 import argparse
+import contextlib
 import random
 import statistics
 import sys
 import tempfile
 import time
+import urllib.error
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -201,13 +203,15 @@ def _size_mib(path: Path) -> float:
 
 
 def _is_over(house: Installation, autoscaler: Restless) -> bool:
-    """Nothing is listed any more, and nothing of ours costs money."""
+    """Nothing is listed any more, and nothing of ours costs money. What is stuck in the cloud goes on."""
     house.control("DELETE", "/faults")
-    if autoscaler.loop(give_everything_back=True):
-        return False
+    listed = autoscaler.loop(give_everything_back=True)
     truth = house.truth()
     alive = [item for item in truth["instances"] if item["ended"] is None and not item["foreign"]]
-    return not alive and not truth["orphan_volumes"]
+    for machine in alive:  # while it is provisioning, Verda does not delete it
+        with contextlib.suppress(urllib.error.HTTPError):  # it is gone meanwhile
+            house.control("POST", f"/instances/{machine['id']}/unstick", {})
+    return not listed and not alive and not truth["orphan_volumes"]
 
 
 def _differences(truth: Mapping[str, Any]) -> Iterator[str]:
