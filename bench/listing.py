@@ -45,7 +45,7 @@ def figures(scale: Scale, _histories: Histories) -> Iterator[Figure]:
         before = ledger.head.position
         assert sum(one.running_at is not None for one in ledger.books.listed_instances()) == scale.fleet
         alone = VerdaClient("simulator", "simulator", base_url=simulator.base_url)
-        pairs = interleaved(observe.run, alone.instances.get, scale.few + 1)[1:]
+        pairs = interleaved(observe.run, alone.instances.get, scale.few // 3 + 2)[1:]
         assert ledger.head.position == before, "a look at a fleet that has not changed was written down"
         yield slower(f"a look at {scale.fleet:,} machines", "the SDK's list of them", 1.3, pairs)
         with requests.Session() as session:
