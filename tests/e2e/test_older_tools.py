@@ -94,6 +94,14 @@ class Older(Provider):
 
 
 @contextmanager
+def left_clean(settings: Mapping[str, Any] = FAST, own_scripts: int = 0) -> Iterator[Simulator]:
+    """A simulated cloud in which nothing is left in the end but the operator's own scripts."""
+    with simulator(settings) as sim:
+        yield sim
+        assert (alive(sim), volumes(sim), stored_scripts(sim)) == ([], [], own_scripts)
+
+
+@contextmanager
 def powered() -> Iterator[PowerApi]:
     """The reference power API on a free port."""
     with PowerApi() as api:
@@ -126,19 +134,18 @@ def test_the_python_provider_s_example(tmp_path: Path) -> None:
     group = settings["node_groups"]["cpu-workers"]
     keys = [{"id": key, "name": "key", "text": "ssh-ed25519 AAAA"} for key in group["ssh_key_ids"]]
     script = [{"id": group["startup_script_id"], "name": "join", "text": "#!/bin/sh\n"}]
-    with simulator({**FAST, "ssh_keys": keys, "scripts": script}) as sim:
+    with left_clean({**FAST, "ssh_keys": keys, "scripts": script}, own_scripts=1) as sim:
         with Older(tmp_path, sim, ("--log-level", "INFO"), settings) as provider:
             names = {item.id for item in provider.client.node_groups()}
             assert names == {"gpu-workers", "cpu-workers"}
             provider.up_and_down(sim, "cpu-workers")
         assert orders(sim) == [(True, "FIN-03")] * 3
-        assert stored_scripts(sim) == 1  # their own, which we never touch
 
 
 def test_the_datacrunch_provider_s_example(tmp_path: Path) -> None:
     """Flags and JSON; spot is out, so `prefer_spot` gets on demand and says so everywhere; no script is left."""
     environ = {"DATACRUNCH_CLUSTER_CONFIG": base64.b64encode(json.dumps(CLUSTER).encode()).decode()}
-    with simulator() as sim:
+    with left_clean() as sim:
         control(sim, "POST", "/faults", SPOT_IS_OUT)
         words = ("--nodes=0:4:1A100.22V:FIN-01:gpu", "--log-level", "DEBUG")
         with Older(tmp_path, sim, words, QUICK, **environ) as provider:
@@ -185,7 +192,7 @@ def test_with_the_script_server_no_secret_ever_reaches_the_cloud(tmp_path: Path)
     url = f"http://127.0.0.1:{port}/script"
     settings = QUICK | {"startup_script_server": {"listen": f"127.0.0.1:{port}", "url": url}}
     environ = {"DATACRUNCH_CLUSTER_CONFIG": base64.b64encode(json.dumps(CLUSTER).encode()).decode()}
-    with simulator() as sim:
+    with left_clean() as sim:
         words = ("--nodes=0:4:1A100.22V:FIN-01:gpu", "--log-level", "DEBUG")
         with Older(tmp_path, sim, words, settings, **environ) as provider:
             provider.client.increase_size("gpu", 1)
@@ -197,6 +204,9 @@ def test_with_the_script_server_no_secret_ever_reaches_the_cloud(tmp_path: Path)
             assert fetched(url, token) == (200, SCRIPT)
             assert fetched(url, token)[0] == 410
             assert fetched(url, "x" * 32)[0] == 403
+            provider.client.delete_nodes("gpu", [instance.id for instance in provider.client.instances("gpu")])
+            until(lambda: provider.states("gpu") == [], timeout_s=90, what="all gone")
+            until(lambda: (volumes(sim), stored_scripts(sim)) == ([], 0), timeout_s=60, what="no disk, no stub left")
             pages = everything_told(provider)
         assert "hunter2" not in pages
         assert token not in pages
@@ -218,7 +228,7 @@ def fetched(url: str, token: str) -> tuple[int, str]:
 
 def test_the_power_controller_s_example(tmp_path: Path) -> None:
     """Its variables, no account at Verda, and one call a machine up and down."""
-    with powered() as api, simulator() as sim:
+    with powered() as api, left_clean() as sim:
         environ = {"VERDA_BASE_URL": "", "DATACRUNCH_CLIENT_ID": "", "DATACRUNCH_CLIENT_SECRET": ""}
         for number, (name, gpus) in enumerate((("gpu-worker-1", 4), ("gpu-worker-2", 8), ("GPU-Worker-3", 1)), start=1):
             environ |= {
@@ -240,7 +250,6 @@ def test_the_power_controller_s_example(tmp_path: Path) -> None:
         assert sorted(api.calls) == sorted(
             (name, action) for name in ("gpu-worker-1", "gpu-worker-2", "GPU-Worker-3") for action in ("start", "stop")
         )
-        assert alive(sim) == []
 
 
 def known(provider: Provider) -> list[bool]:
