@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 import threading
 from pathlib import Path
@@ -21,6 +22,7 @@ from app.simulator.http import Simulator
 
 _SIMULATOR_STATE = "simulator.json"
 _FENCE_CHECK_S = 0.5
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
 _log = get_logger()
 
 ConfigOption = Annotated[
@@ -145,14 +147,23 @@ def _debug_on_signal() -> None:
 
 
 def stop_on_signals() -> threading.Event:
-    """An event set by the first SIGINT or SIGTERM; the second ends the process at once, which the log survives."""
+    """An event set by the first SIGINT or SIGTERM; the second ends the process at once, which the log survives.
+
+    A handler of Python's own runs only when the main thread comes back to Python, which may be never if something
+    hangs; so a thread hears of the signals as they arrive.
+    """
     stop = threading.Event()
+    hearing, telling = socket.socketpair()
+    telling.setblocking(False)  # as set_wakeup_fd wants it
 
-    def _handle(number: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
-            os._exit(128 + number)
+    def listen() -> None:
+        numbers = (number for number in iter(lambda: hearing.recv(1)[0], None) if number in _STOPPING)
+        next(numbers)
         stop.set()
+        os._exit(128 + next(numbers))
 
-    signal.signal(signal.SIGINT, _handle)
-    signal.signal(signal.SIGTERM, _handle)
+    for number in _STOPPING:
+        signal.signal(number, lambda *_: None)  # without a handler nothing would be told
+    signal.set_wakeup_fd(telling.detach(), warn_on_full_buffer=False)
+    threading.Thread(target=listen, name="signals", daemon=True).start()
     return stop
