@@ -4,6 +4,7 @@ from typing import Final
 
 import pytest
 
+from app.domain.explain.group import explain_group
 from app.domain.nodegroup.state import Joining
 
 from .ca.releases import ENDS, RELEASES
@@ -45,6 +46,12 @@ def test_a_join_script_that_always_fails_costs_little_in_a_day(stage_for: StageF
     assert joining(stage).is_open
     assert stage.failed_loops() == []
     assert stage.cluster.pending() == ["train"]
+    books = stage.process.books
+    page = explain_group(books, books.groups["gpu"], (), stage.clock.now())
+    (growth,) = (section.answer for section in page.sections if section.question == "May it grow now?")
+    assert growth[0] == "No."
+    assert "the last 9 machines of gpu ran and never became nodes" in growth[1]
+    assert "mend its startup script, join token or provider id" in growth[1]
 
 
 @pytest.mark.parametrize("release", ENDS, ids=str, indirect=True)
