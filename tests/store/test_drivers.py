@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine
@@ -17,7 +18,7 @@ from app.store.reading import reading
 from app.store.store import Store
 from app.store.verify import verify
 
-from .harness import LONG_AGO, opened, projections, reopened
+from .harness import CA, LONG_AGO, one_more, opened, projections, reopened, start
 from .story import Story
 
 BUNDLED = importlib.import_module("pysqlite3.dbapi2") if importlib.util.find_spec("pysqlite3") else sqlite3
@@ -131,3 +132,28 @@ def test_what_the_bare_driver_throws_is_translated_too(started: Path, module: Mo
         closing(module.connect(started)) as connection,
     ):
         connection.execute("SELECT * FROM nowhere")
+
+
+def test_no_statement_of_a_command_is_prepared_twice(
+    tmp_path: Path, module: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even after a start that made all the tables. SQLite asks the authorizer only while it prepares a statement.
+
+    The COMMIT is the driver's own; the standard library's prepares it each time.
+    """
+    connect, asked = module.connect, []
+
+    def watched(*args: Any, **settings: Any) -> Any:
+        connection = connect(*args, **settings)
+        connection.set_authorizer(lambda *about: asked.append(about) or 0)
+        return connection
+
+    monkeypatch.setattr(module, "connect", watched)
+    with opened(tmp_path / "provider.db", module=module) as ledger:
+        start(ledger)
+        ledger.execute(one_more("gpu-0"), CA)
+        assert {what for what, *_ in asked} >= {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE}
+        asked.clear()
+        for number in range(1, 3):
+            ledger.execute(one_more(f"gpu-{number}"), CA)
+        assert [about for about in asked if about[0] != sqlite3.SQLITE_TRANSACTION] == []
