@@ -10,7 +10,7 @@ from tests.simulation.stage import PutBack
 from tests.simulation.steps import Step
 from tests.simulation.steps.asking import Delete, DeleteAgain, DeleteFailed, Increase
 from tests.simulation.steps.passing import Copy, Kill, KillAtEffect, PutCopyBack, Wait
-from tests.simulation.steps.trouble import Befall, CloudFault, HumanEdit, LateOrder, Stranger
+from tests.simulation.steps.trouble import Befall, CloudFault, HumanEdit, LateOrder, Project, Stranger
 
 _UP = (Wait(30.0), Increase("gpu", 1), Wait(400.0))
 
@@ -129,6 +129,30 @@ _BEYOND_RECOGNITION: Sequence[Step] = (
 )
 """Somebody edits the mark of a machine away, and then an older copy is put back, which never knew the machine's id."""
 
+_SPOT_DISK_BEYOND_THE_BOOKS: Sequence[Step] = (
+    Wait(30.0),
+    Increase("cpu", 1),
+    Copy(),
+    Wait(100.0),
+    CloudFault("os_volume_left", (("times", 3),)),
+    Delete("cpu", 1, coming_too=True, one_by_one=False),
+    Wait(5.0),
+    PutCopyBack(0, PutBack.COPIED, 3.0),
+)
+"""The books that are put back do not know that a spot machine was given back; its disk was to go with it anyway."""
+
+
+_POOR_FOR_DAYS: Sequence[Step] = (
+    *_UP,
+    Stranger("other cluster"),
+    Wait(100.0),
+    Project("balance_zero"),
+    Wait(200_000.0),
+    Wait(200_000.0),
+    Increase("gpu", 1),
+)
+"""The project has no money for days: the platform ends every machine, a stranger's too, and empties the trash."""
+
 
 @pytest.mark.parametrize(
     "story",
@@ -145,6 +169,8 @@ _BEYOND_RECOGNITION: Sequence[Step] = (
         _GIVEN_BACK_WHEN_FORGOTTEN,
         _PUT_BACK,
         _BEYOND_RECOGNITION,
+        _SPOT_DISK_BEYOND_THE_BOOKS,
+        _POOR_FOR_DAYS,
     ],
 )
 @pytest.mark.parametrize("seed", [1, 2, 3])

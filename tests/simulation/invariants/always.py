@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
 from app.rpc.gen import externalgrpc_pb2 as pb
+from app.simulator.core import PROJECT_USER
 from tests.simulation.setting import FOREIGN_SCRIPT
 from tests.simulation.stage import Stage
 from tests.simulation.steps.trouble import DATA_VOLUME
@@ -98,13 +99,22 @@ def no_two_instances_share_a_machine(stage: Stage) -> Iterator[str]:
 
 
 def no_foreign_machine_is_touched(stage: Stage) -> Iterator[str]:
-    """What is not ours is never deleted: machines, their volumes, and volumes that somebody attached to ours."""
+    """What is not ours is never deleted: machines, their volumes, and volumes that somebody attached to ours.
+
+    Without money the platform does that, and its journal then names nobody.
+    """
     if stage.world.state.counters.foreign_deletes:
         yield f"{stage.world.state.counters.foreign_deletes} deletions of other people's machines"
     for volume in stage.world.state.volumes.values():
         owner = stage.world.state.instances.get(volume.last_instance_id or "")
-        if volume.gone and owner is not None and (owner.foreign or volume.name == DATA_VOLUME):
-            yield f"the volume {volume.name} of {owner.hostname} was erased"
+        is_other_s = owner is not None and (owner.foreign or volume.name == DATA_VOLUME)
+        if is_other_s and volume.deleted_ms is not None and _is_deleted_by_us(stage, volume.id):
+            yield f"the volume {volume.name} was deleted, last attached to {volume.last_instance_id}"
+
+
+def _is_deleted_by_us(stage: Stage, volume_id: str) -> bool:
+    rows = (row for row in stage.world.state.journal if row.object_id == volume_id and row.actor == PROJECT_USER)
+    return any(row.action in {"trash:complete", "delete:complete"} for row in rows)
 
 
 def no_foreign_script_is_touched(stage: Stage) -> Iterator[str]:

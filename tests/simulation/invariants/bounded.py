@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from datetime import timedelta
 
 from app.domain.instance.lifecycle import InstanceState
+from app.domain.offering import Contract
 from app.reconcile.jobs.upkeep import FAILED_EXPIRY
 from app.simulator.records import InstanceRecord
 from tests.simulation.accounts import Accounts, is_deletable
@@ -111,11 +112,14 @@ def a_switched_off_machine_is_kept(stage: Stage) -> Iterator[str]:
 
 
 def is_beyond_our_books(stage: Stage, machine: InstanceRecord) -> bool:
-    """An older backup was put back, and what it holds does not say that this machine was ours to delete."""
+    """An older backup was put back, and what it holds does not say that this machine's disk was to go with it."""
     if not stage.times_put_back:
         return False
     instance = stage.books.instances.get(machine.hostname) or stage.life.ledger.find_ended(machine.hostname)
-    return instance is None or instance.delete_requested_at is None
+    if instance is None:
+        return True
+    is_given_back = instance.delete_requested_at is not None or instance.state is InstanceState.CANCELLED
+    return not is_given_back and instance.contract is not Contract.SPOT
 
 
 def a_system_disk_is_left(stage: Stage) -> Iterator[str]:
