@@ -14,12 +14,12 @@ from app.store.chain import GENESIS, broken_links, link
 from app.store.columns import canonical, iso
 from app.store.rows import brief
 from app.store.schema import events
-from app.store.sqlite import insert_sql
+from app.store.sqlite import inserter
 
 _BATCH = 1000
 _TAIL = 100
 """How many of the newest events are checked at start: what was written last is what a bad end may have spoiled."""
-_INSERT = insert_sql(events)
+_INSERTER = inserter(events)
 
 
 def event_rows(recorded: Iterable[Recorded[Event]], head_hash: str) -> Sequence[dict[str, Any]]:
@@ -44,7 +44,7 @@ def event_rows(recorded: Iterable[Recorded[Event]], head_hash: str) -> Sequence[
 
 def write(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
     """Append rows within the caller's transaction."""
-    connection.exec_driver_sql(_INSERT, list(rows))
+    _INSERTER.write(connection, rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ Progress = Callable[[int, int], None]
 
 _STRIDE = 100
 _BOOKS = "books"
-_UPSERTS = {table: sqlite.upsert_sql(table) for table in (*schema.PROJECTED, schema.projections)}
+_UPSERTERS = {table: sqlite.upserter(table) for table in (*schema.PROJECTED, schema.projections)}
 _MARK = schema.projections.c.name == _BOOKS
 
 
@@ -43,9 +43,9 @@ def _write(connection: Connection, changes: Changes, position: int) -> None:
             connection.execute(delete(table).where(key.in_(keys)))
     for table, by_key in changes.upserts.items():
         if by_key:
-            connection.exec_driver_sql(_UPSERTS[table], list(by_key.values()))
+            _UPSERTERS[table].write(connection, by_key.values())
     mark = {"name": _BOOKS, "version": FOLD_VERSION, "position": position}
-    connection.exec_driver_sql(_UPSERTS[schema.projections], mark)
+    _UPSERTERS[schema.projections].write(connection, [mark])
 
 
 def touch(connection: Connection) -> None:

@@ -3,7 +3,8 @@
 import contextlib
 import importlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -84,9 +85,14 @@ def writer_engine(path: Path, module: ModuleType | None = None, busy_timeout_s: 
     def _begin(connection: Connection) -> None:
         only_reads = connection.get_execution_options().get(_READING, False)
         # Load-bearing: a transaction that will write owns the write lock from its beginning, or fails now.
-        connection.exec_driver_sql("BEGIN" if only_reads else "BEGIN IMMEDIATE")
+        _driver_s(connection).execute("BEGIN" if only_reads else "BEGIN IMMEDIATE")
 
     return engine
+
+
+def _driver_s(connection: Connection) -> Any:
+    """The driver's own connection, for what every commit does; what it throws, `translated_errors` knows as well."""
+    return connection.connection.driver_connection
 
 
 def set_patience(engine: Engine, seconds: float) -> None:
@@ -123,21 +129,33 @@ def reader_engine(path: Path, module: ModuleType | None = None, busy_timeout_s: 
     return engine
 
 
-def insert_sql(table: Table) -> str:
-    """`INSERT` of whole rows, as text: compiled once, because it is executed with every commit."""
-    return _compiled(insert(table))
+class RowWriter:
+    """Writes whole rows of one table by a statement that was compiled once, because every commit does it.
+
+    By the driver's own connection: SQLAlchemy's part of it would cost more than SQLite's.
+    """
+
+    def __init__(self, statement: Insert) -> None:
+        compiled = statement.compile(dialect=dialect(paramstyle="qmark"))
+        self._text = str(compiled)
+        self._values = itemgetter(*(compiled.positiontup or ()))
+
+    def write(self, connection: Connection, rows: Iterable[Mapping[str, object]]) -> None:
+        """Write rows, each with a value for every column, within the caller's transaction."""
+        _driver_s(connection).executemany(self._text, [self._values(row) for row in rows])
 
 
-def upsert_sql(table: Table) -> str:
-    """`INSERT … ON CONFLICT DO UPDATE` of every column outside the primary key, as text."""
+def inserter(table: Table) -> RowWriter:
+    """Writes rows that are new."""
+    return RowWriter(insert(table))
+
+
+def upserter(table: Table) -> RowWriter:
+    """Writes rows that may be there already, then with every column outside the primary key changed."""
     statement = insert(table)
     keys = [column.name for column in table.primary_key]
     changed = {column.name: statement.excluded[column.name] for column in table.columns if column.name not in keys}
-    return _compiled(statement.on_conflict_do_update(index_elements=keys, set_=changed))
-
-
-def _compiled(statement: Insert) -> str:
-    return str(statement.compile(dialect=dialect(paramstyle="named")))
+    return RowWriter(statement.on_conflict_do_update(index_elements=keys, set_=changed))
 
 
 APPEND_ONLY_TRIGGERS = ("events_append_only_insert", "events_append_only_update", "events_append_only_delete")

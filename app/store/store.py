@@ -59,6 +59,7 @@ class Store:
         self.head = Head()
         self._lock = WriterLock(path)
         self._engine: Engine | None = None
+        self._appending: Connection | None = None
         self._file: tuple[int, int] | None = None
         self._module = module
         self._busy_timeout_s = busy_timeout_s
@@ -201,9 +202,11 @@ class Store:
             return
         engine = self._connected()
         rows = log.event_rows(recorded, self.head.hash)
-        with sqlite.translated_errors(), engine.begin() as connection:
-            log.write(connection, rows)
-            projections.write(connection, recorded, books)
+        with sqlite.translated_errors():
+            connection = self._appending = self._appending or engine.connect()
+            with connection.begin():
+                log.write(connection, rows)
+                projections.write(connection, recorded, books)
         last = recorded[-1]
         self.head = Head(position=last.position, recorded_at=last.recorded_at, hash=rows[-1]["hash"])
         self._mark()
@@ -277,6 +280,9 @@ class Store:
             self._lock.release()
 
     def _disconnect(self) -> None:
+        appending, self._appending = self._appending, None
+        if appending is not None:
+            appending.close()
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.dispose()
