@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from app.domain.books import Books
 from app.domain.envelope import Decision, Event
 from app.domain.ids import Mark
-from app.domain.instance.lifecycle import Phase, phase_of
+from app.domain.instance.lifecycle import NO_MACHINE, phase_of
 from app.domain.machine import Machine
 from app.domain.nodegroup.decide import served_group
 from app.domain.nodegroup.state import NodeGroup
@@ -45,7 +45,7 @@ def objection(machine: Machine, group: NodeGroup, books: Books) -> str | None:
     """What speaks against taking a machine into a group, None if nothing does."""
     if books.find_by_key(machine.instance_id) is not None or machine.hostname in books.instances:
         return "it is in the books already"
-    if phase_of(machine.status) is Phase.ENDED:
+    if phase_of(machine.status) in NO_MACHINE:
         return f"it is {machine.status}"
     mark = Mark.parse(machine.description)
     if mark is not None:

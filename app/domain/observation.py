@@ -24,7 +24,7 @@ from app.domain.instance.events import (
     InstanceStateObserved,
 )
 from app.domain.instance.ladder import never_placed
-from app.domain.instance.lifecycle import InstanceState, Phase, phase_of
+from app.domain.instance.lifecycle import NO_MACHINE, InstanceState, Phase, phase_of
 from app.domain.instance.state import Instance
 from app.domain.machine import Machine
 from app.domain.nodegroup.decide import configured
@@ -106,7 +106,7 @@ def _changes(
         if not instance.state.is_ended:
             yield from _observed(instance, machine, books, now)
         return
-    if machine.instance_id in books.cloud.surplus or phase_of(machine.status) is Phase.ENDED:
+    if machine.instance_id in books.cloud.surplus or phase_of(machine.status) in NO_MACHINE:
         return
     mark = Mark.parse(machine.description)
     reason = why_not_ours(machine, mark, books, ours)
@@ -186,19 +186,27 @@ def _newborn(command: ObserveMachines, books: Books) -> Iterable[Event]:
             continue
         alive = (machine for machine in same if phase_of(machine.status) is not Phase.ENDED)
         unknown = (machine for machine in alive if _may_be_its(machine, instance, books))
-        first = next((machine for machine in unknown if mark_of_ours(machine, books)), None)
-        if first is not None:
+        ours = [machine for machine in unknown if mark_of_ours(machine, books)]
+        if ours:
+            first = min(ours, key=_was_never_placed)
             yield created(instance, books, first.instance_id, first.location, Found.LOOKED_UP)
 
 
+def _was_never_placed(machine: Machine) -> bool:
+    return phase_of(machine.status) is Phase.NO_CAPACITY
+
+
 def _may_be_its(machine: Machine, instance: Instance, books: Books) -> bool:
-    """May be what became of the open order: neither too many nor left, never placed, by an order refused before."""
+    """May be what became of the last order: neither too many nor left, never placed, by an order before it."""
     if machine.instance_id in books.cloud.surplus:
         return False
-    if phase_of(machine.status) is not Phase.NO_CAPACITY:
+    if not _was_never_placed(machine):
         return True
     shown = (machine.instance_type, machine.location, machine.contract)
-    return all(shown != (rung.instance_type, rung.location, rung.contract) for rung in instance.closed_rungs)
+    is_of_the_last = shown == (instance.instance_type, instance.location, instance.contract)
+    return is_of_the_last and all(
+        shown != (rung.instance_type, rung.location, rung.contract) for rung in instance.closed_rungs
+    )
 
 
 def _observed(instance: Instance, machine: Machine, books: Books, now: datetime) -> Iterable[Event]:
@@ -274,7 +282,7 @@ def returned(books: Books, machines: Iterable[Machine]) -> tuple[tuple[Instance,
     return tuple(
         (instance, machine)
         for instance, machine in pairs
-        if instance is not None and instance.may_return and phase_of(machine.status) is not Phase.ENDED
+        if instance is not None and instance.may_return and phase_of(machine.status) not in NO_MACHINE
     )
 
 

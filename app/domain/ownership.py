@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from app.domain.books import Books
 from app.domain.ids import Mark, is_instance_name
-from app.domain.instance.lifecycle import Phase, phase_of
+from app.domain.instance.lifecycle import NO_MACHINE, phase_of
 from app.domain.machine import Machine
 
 
@@ -83,7 +83,7 @@ def why_not_ours(machine: Machine, mark: Mark | None, books: Books, installation
 
 def first_alive(same: Sequence[Machine], books: Books, installations: Collection[str]) -> Machine | None:
     """Of machines with one name, the one to keep."""
-    alive = (machine for machine in same if phase_of(machine.status) is not Phase.ENDED)
+    alive = (machine for machine in same if phase_of(machine.status) not in NO_MACHINE)
     marked = ((machine, Mark.parse(machine.description)) for machine in alive)
     ours = (
         machine

@@ -124,8 +124,11 @@ def _tell(story: Story, event: InstanceEvent, at: datetime) -> None:  # noqa: C9
             story.failed_at = at
         case InstanceAdopted():
             story.machine, story.ended, story.state, story.dropped = event.instance_id, "", "", False
+            story.tried = None
         case InstanceStateObserved():
             story.state = event.state
+            if story.tried is None and event.location is not None and event.contract is not None:
+                story.tried = (event.location, event.contract)
         case DeleteRequested():
             story.delete_requested = True
         case DeleteAttempted():

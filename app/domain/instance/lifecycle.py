@@ -65,6 +65,11 @@ _PHASES = {
 }
 
 
+NO_MACHINE = frozenset({Phase.ENDED, Phase.NO_CAPACITY})
+"""It is no more, or was never placed: nothing that could be taken over. An order that was never placed is for its own
+wish to repeat; a record of one whose wish is forgotten must not become one more purchase."""
+
+
 def is_unheard_of(status: str | None) -> bool:
     """A word that nobody has told us about: what it means for the machine has to be found out by a person."""
     return status is not None and status not in _PHASES and status != "deleting"

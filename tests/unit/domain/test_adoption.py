@@ -38,11 +38,12 @@ def test_a_machine_becomes_an_instance_under_its_own_name() -> None:
         (h100.given(*running()), machine()),
         (h100.given(wanted()), replace(machine(instance_id=B_ID), description="", hostname=A)),
         (h100, replace(THEIRS, status="discontinued")),
+        (h100, replace(THEIRS, status="no_capacity")),
         (h100, replace(THEIRS, description="ca:v1 cluster=c1 installation=inst2 group=h100")),
         (h100, replace(THEIRS, hostname="Gpu_VM")),
         (h100, replace(THEIRS, instance_type="1V100.6V")),
     ],
-    ids=["ours", "a name of ours", "gone", "another installation's", "no node name", "another type"],
+    ids=["ours", "a name of ours", "gone", "never placed", "another installation's", "no node name", "another type"],
 )
 def test_what_speaks_against_a_machine_leaves_it_alone(story: Scenario, seen: Machine) -> None:
     """Never by guessing: the rest is somebody else's."""

@@ -119,6 +119,7 @@ def test_a_machine_believed_lost_and_listed_again_is_named() -> None:
     story.when(listing(machine())).then_nothing()
     assert observation.returned(story.books, (machine(),)) == ((story.instance(A), machine()),)
     assert observation.returned(story.books, (machine(status="discontinued"),)) == ()
+    assert observation.returned(story.books, (machine(status="no_capacity"),)) == ()
     assert observation.returned(story.books, (machine(B_ID),)) == ()
     assert observation.returned(watched().books, (machine(),)) == ()
 

@@ -175,6 +175,23 @@ def test_the_record_that_was_never_placed_is_not_taken_for_the_next_attempt_s_ma
     assert after.instance(A).instance_id == B_ID
 
 
+@pytest.mark.parametrize("location", ["FIN-03", "FIN-01"], ids=["elsewhere", "at the same place"])
+def test_what_a_late_order_left_is_not_taken_while_the_next_order_s_machine_is_there(location: str) -> None:
+    """The first order was ruled out, and executed after that, without stock; the second one has a machine."""
+    story = h100.given(wanted(), attempted(), unknown(), ruled_out(), attempted(attempt=2, location=location))
+    left = machine(status="no_capacity", created_at=NOON)
+    made = machine(B_ID, status="ordered", location=location, created_at=NOON + timedelta(seconds=1))
+    story.when(listing(left, made)).then(created(A, B_ID, found=Found.LOOKED_UP))
+
+
+def test_what_a_late_order_left_elsewhere_says_nothing_of_the_next_order() -> None:
+    """Its own record would."""
+    story = h100.given(wanted(), attempted(), unknown(), ruled_out(), attempted(attempt=2, location="FIN-03"))
+    story.when(listing(machine(status="no_capacity"))).then_nothing()
+    of_its_own = machine(B_ID, status="no_capacity", location="FIN-03")
+    story.when(listing(machine(status="no_capacity"), of_its_own)).then(created(A, B_ID, found=Found.LOOKED_UP))
+
+
 def test_the_last_place_without_stock_fails_the_wish() -> None:
     """F19: out of resources; the record is deleted when the autoscaler collects the failure."""
     one_place = H100.model_copy(update={"locations": ("FIN-01",)})

@@ -146,9 +146,17 @@ def test_of_two_unknown_machines_with_one_name_the_first_made_is_adopted() -> No
         assert [found.instance_id for _, found in observation.surplus(after.books, order)] == [A_ID]
 
 
-def test_a_dead_record_of_ours_is_not_adopted() -> None:
-    """Nothing runs and nothing bills."""
-    h100.when(listing(machine(status="discontinued"))).then_nothing()
+@pytest.mark.parametrize("status", ["discontinued", "no_capacity"])
+def test_a_dead_record_of_ours_is_not_adopted(status: str) -> None:
+    """Nothing runs and nothing bills; an order that was never placed is not placed again for a wish nobody knows."""
+    h100.when(listing(machine(status=status))).then_nothing()
+
+
+def test_the_record_of_an_order_never_placed_does_not_hide_the_machine() -> None:
+    """Of those with one name the first that is a machine is adopted."""
+    left = machine(A_ID, status="no_capacity", created_at=NOON)
+    made = machine(B_ID, created_at=NOON + SECOND)
+    assert h100.given(listing(left, made)).instance(A).instance_id == B_ID
 
 
 @pytest.mark.parametrize(
