@@ -52,6 +52,7 @@ class Columns:
         self._names = tuple(name for name in names if name not in _JSON_COLUMNS)
         self._values = attrgetter(*self._names)
         self._json = tuple(name for name in names if name in _JSON_COLUMNS)
+        self._last: dict[str, tuple[object, str]] = {}
 
     def row(self, value: object, **more: int | str) -> Values:
         """The row that shows this value, with the columns that are none of its fields."""
@@ -61,9 +62,17 @@ class Columns:
         }
         for name in self._json:
             item = getattr(value, name)
-            row[name] = canonical(_JSON_COLUMNS[name].dump_python(item, mode="json")) if item else "[]"
+            row[name] = self._text(name, item) if item else "[]"
         row.update(more)
         return row
+
+    def _text(self, name: str, item: object) -> str:
+        """JSON of something immutable, which the next version of an aggregate most often shares with the last one."""
+        known, text = self._last.get(name, (None, ""))
+        if known is not item:
+            text = canonical(_JSON_COLUMNS[name].dump_python(item, mode="json"))
+            self._last[name] = (item, text)
+        return text
 
 
 def _stored(value: Any) -> str | int:
