@@ -43,6 +43,7 @@ class WriterLock:
         self._position: int | None = None
         self._note: tuple[str, str] = ("", "")
         self._descriptor: int | None = None
+        self._file: tuple[int, int] | None = None
         self._holder = ""
 
     def acquire(self, holder: str) -> None:
@@ -65,7 +66,7 @@ class WriterLock:
             raise StoreHeld(
                 f"the database is in use by {words}; stop that process first (lock file {self.path})"
             ) from error
-        self._descriptor = descriptor
+        self._descriptor, self._file = descriptor, _identity(os.fstat(descriptor))
         if not self.is_ours():
             self.release()
             raise StoreHeld(f"the lock file {self.path} was replaced at this very moment: start again")
@@ -133,14 +134,10 @@ class WriterLock:
 
     def is_ours(self) -> bool:
         """The lock is held, and on the file that other processes would look at."""
-        if self._descriptor is None:
-            return False
-        held = os.fstat(self._descriptor)
         try:
-            present = self.path.stat()
+            return self._descriptor is not None and self._file == _identity(self.path.stat())
         except OSError:
             return False
-        return (held.st_dev, held.st_ino) == (present.st_dev, present.st_ino)
 
     def release(self) -> None:
         """Let go; harmless when not held."""
@@ -156,6 +153,10 @@ def translated_file_errors() -> Iterator[None]:
         yield
     except OSError as error:
         raise StoreUnavailable(f"the database cannot be used: {error}", reason=error.strerror or "") from error
+
+
+def _identity(file: os.stat_result) -> tuple[int, int]:
+    return file.st_dev, file.st_ino
 
 
 def _text(descriptor: int) -> tuple[str, str, str, str]:

@@ -25,11 +25,13 @@ class OrderStory:
     lists_without_it: int = 0
     lists_without_ours: int = 0
     was_found: bool = False
+    ordered: tuple[str | None, ...] = ()
     earlier: frozenset[str] = frozenset()
 
-    def begin(self, earlier: Iterable[str]) -> None:
+    def begin(self, order: Order, earlier: Iterable[str]) -> None:
         """A call leaves; `earlier` are the machines of that name that are known already."""
         self.under_way += 1
+        self.ordered = (order.instance_type, order.location, order.contract)
         self.earlier = frozenset(earlier)
         self.doubtful_since_ms, self.was_found = None, False
 
@@ -37,9 +39,15 @@ class OrderStory:
         """A machine of this name is listed for the first time: that is what became of the order."""
         self.doubtful_since_ms, self.was_found = None, True
 
-    def is_among(self, hostname: str, machines: Iterable[tuple[str, str]]) -> bool:
-        """One of these, each a host name with an id, may be what became of the call."""
-        return any(name == hostname and one not in self.earlier for name, one in machines)
+    def is_among(self, hostname: str, machines: Iterable[Machine]) -> bool:
+        """One of these may be what became of the call."""
+        return any(one.hostname == hostname and self.may_be(one) for one in machines)
+
+    def may_be(self, machine: Machine) -> bool:
+        """It may be what became of the call: not known before, and, if it was never placed, what was ordered."""
+        shown = (machine.instance_type, machine.location, machine.contract)
+        is_of_another_call = machine.status == "no_capacity" and shown != self.ordered
+        return machine.instance_id not in self.earlier and not is_of_another_call
 
     def doubt(self, now_ms: int) -> None:
         """The call ended, and its outcome is unknown if no listing has shown it meanwhile."""
@@ -67,17 +75,17 @@ class Known:
         """A whole listing was answered."""
         self.lists += 1
         alive = {machine.instance_id for machine in machines if phase_of(machine.status) is not Phase.ENDED}
-        shown = {(machine.hostname, machine.instance_id) for machine in machines}
-        marked = {(machine.hostname, machine.instance_id) for machine in machines if Mark.parse(machine.description)}
+        marked = [machine for machine in machines if Mark.parse(machine.description)]
         for instance_id in self.absences:
             self.absences[instance_id] = 0 if instance_id in alive else self.absences[instance_id] + 1
         for machine in machines:
-            if machine.instance_id not in self.absences and machine.hostname in self.orders:
-                self.orders[machine.hostname].find()
+            order = self.orders.get(machine.hostname)
+            if machine.instance_id not in self.absences and order is not None and order.may_be(machine):
+                order.find()
             self.absences.setdefault(machine.instance_id, 0)
             self._saw(machine)
         for hostname, story in self.orders.items():
-            story.lists_without_it = 0 if story.is_among(hostname, shown) else story.lists_without_it + 1
+            story.lists_without_it = 0 if story.is_among(hostname, machines) else story.lists_without_it + 1
             story.lists_without_ours = 0 if story.is_among(hostname, marked) else story.lists_without_ours + 1
 
     def saw_one(self, instance_id: str, machine: Machine | None) -> None:
@@ -166,7 +174,7 @@ class MoodyCloud(InProcessCloud):
         """The order, watched from before it leaves until its answer is there."""
         self.watch.ordering(order)
         story = self.known.orders.setdefault(order.hostname, OrderStory())
-        story.begin(known for known, name in self.known.names.items() if name == order.hostname)
+        story.begin(order, (known for known, name in self.known.names.items() if name == order.hostname))
         try:
             instance_id = self._order_late(order) if self.late_s else super().create_instance(order)
         except OutcomeUnknown:
