@@ -8,13 +8,11 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from app.certificates import expiry_of, shown_in
-from app.clock import SeededIds, SystemClock
 from app.errors import ProviderError
-from app.ledger.ledger import Ledger
 from app.rpc.gen import externalgrpc_pb2 as pb
 from app.rpc.gen.externalgrpc_pb2_grpc import CloudProviderStub
-from app.rpc.server import build_server
 from app.rpc.tls import TlsFiles
+from tests.rpc.serving import address_of, serving
 from tests.store.harness import opened, start
 
 from .prompt import run, typed
@@ -44,34 +42,15 @@ def ask(address: str, made: Path, stranger: Path | None = None) -> list[str]:
         return [group.id for group in answer.nodeGroups]
 
 
-def serve(ledger: Ledger, made: Path) -> tuple[object, str]:
-    """A server with these files on a free port."""
-    files = TlsFiles(cert=made / "tls.crt", key=made / "tls.key", client_ca=made / "ca.crt")
-    server = build_server(
-        ledger=ledger,
-        clock=SystemClock(),
-        ids=SeededIds(1),
-        address="127.0.0.1:0",
-        gpu_label="verda.com/gpu",
-        observer=lambda *_: None,
-        tls=files,
-    )
-    server.start()
-    return server, f"127.0.0.1:{server.port}"
-
-
 def test_the_files_are_a_working_pair_and_let_nobody_else_in(made: Path, tmp_path: Path) -> None:
     """The autoscaler with the client's files is answered; one with a stranger's gets nothing."""
     typed("certs", tmp_path / "stranger")
-    with opened(tmp_path / "provider.db") as ledger:
+    files = TlsFiles(cert=made / "tls.crt", key=made / "tls.key", client_ca=made / "ca.crt")
+    with opened(tmp_path / "provider.db") as ledger, serving(ledger, tls=files) as server:
         start(ledger)
-        server, address = serve(ledger, made)
-        try:
-            assert ask(address, made) == ["gpu"]
-            with pytest.raises(grpc.RpcError):
-                ask(address, made, stranger=tmp_path / "stranger")
-        finally:
-            server.stop(0)  # type: ignore[attr-defined] # whatever its type is called
+        assert ask(address_of(server), made) == ["gpu"]
+        with pytest.raises(grpc.RpcError):
+            ask(address_of(server), made, stranger=tmp_path / "stranger")
 
 
 def test_keys_are_for_their_owner_alone(made: Path) -> None:

@@ -13,13 +13,13 @@ from prometheus_client import generate_latest
 
 from app.cli.checks import autoscaler
 from app.cli.checks.finding import Finding, Verdict
-from app.clock import SeededIds, SystemClock
 from app.config.load import load
 from app.config.model import Config
 from app.metrics import Metrics
-from app.rpc.server import RpcServer, build_server
+from app.rpc.server import RpcServer
 from app.rpc.tls import TlsFiles
 from tests.rpc.authority import Authority
+from tests.rpc.serving import serving
 from tests.store.harness import opened
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -74,19 +74,8 @@ def authority(tmp_path: Path) -> Authority:
 
 def served(directory: Path, tls: TlsFiles | None) -> Iterator[RpcServer]:
     """A server on a free port."""
-    with opened(directory / "provider.db") as ledger:
-        server = build_server(
-            ledger=ledger,
-            clock=SystemClock(),
-            ids=SeededIds(1),
-            address="127.0.0.1:0",
-            gpu_label="verda.com/gpu",
-            observer=lambda _method, _code, _seconds: None,
-            tls=tls,
-        )
-        server.start()
+    with opened(directory / "provider.db") as ledger, serving(ledger, tls=tls) as server:
         yield server
-        server.stop(0)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from app.rpc.gen import externalgrpc_pb2 as pb
 from app.simulator.acts import ACTS
 from app.simulator.presets import PRESETS
 from tests.faults.rig import TYPE, Rig, rig, simulator, spec
-from tests.faults.service import served
+from tests.rpc.serving import address_of, serving
 
 GROUP: Final = "h100"
 HELD: Final = 12
@@ -196,7 +196,10 @@ def provider(directory: Path) -> Iterator[tuple[Rig, Client]]:
         house = rig(directory, sim, spec(GROUP, max_size=40, contracts=("spot",)))
         house.running(HELD)
         house.lose_patience(0.5)
-        with served(house.ledger, house.clock) as address, Client(address, _PATIENCE_S) as client:
+        with (
+            serving(house.ledger, clock=house.clock) as server,
+            Client(address_of(server), _PATIENCE_S) as client,
+        ):
             yield house, client
         house.shut_down()
 

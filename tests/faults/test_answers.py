@@ -21,10 +21,10 @@ from app.ledger.ledger import Ledger, open_ledger
 from app.rpc.client import CallFailed, Client
 from app.rpc.gen import externalgrpc_pb2 as pb
 from app.store.sqlite import BUSY_TIMEOUT_S
+from tests.rpc.serving import address_of, serving
 from tests.store.harness import CA, no_byte_written, one_more, start
 
 from .rig import Rig
-from .service import served
 
 SERVICE = "/clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider/"
 REQUESTS = {
@@ -62,7 +62,7 @@ def test_answers_are_right_and_quick_while_every_call_to_the_cloud_hangs(house: 
     house.preset("slow", seconds=8, times=-1)
     took = []
     jobs = (threading.Thread(target=house.observe.run), threading.Thread(target=house.catalog.run))
-    with served(house.ledger) as address, Client(address) as client, busy(*jobs):
+    with serving(house.ledger) as server, Client(address_of(server)) as client, busy(*jobs):
         client.increase_size("h100", 1)
         for _ in range(100):
             began = time.monotonic()
@@ -88,7 +88,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 def test_writes_are_refused_at_once_while_the_disk_fails_and_reads_go_on(ledger: Ledger) -> None:
     """F56: nothing has changed, in memory or on disk, and afterwards it works again by itself."""
-    with served(ledger) as address, Client(address) as client:
+    with serving(ledger) as server, Client(address_of(server)) as client:
         client.target_size("gpu")
         before = ledger.books
         with capture_logs(), no_byte_written():  # the lines of a test go to a file as well
@@ -111,8 +111,8 @@ def test_writes_are_refused_at_once_while_somebody_holds_the_lock_and_reads_go_o
     """Ten deletions at once, as the autoscaler sends them, do not wait for it one after the other."""
     command = [sys.executable, "-c", LONG_LOCK, str(tmp_path / "provider.db")]
     with (
-        served(ledger) as address,
-        Client(address) as client,
+        serving(ledger) as server,
+        Client(address_of(server)) as client,
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as person,
         ThreadPoolExecutor(10) as autoscaler,
     ):
@@ -137,7 +137,7 @@ def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Ledger, grp
     """A served ledger and a connection that sends any bytes."""
     ledger = open_ledger(tmp_path_factory.mktemp("wire") / "provider.db", SystemClock(), "the test")
     start(ledger)
-    with served(ledger) as address, grpc.insecure_channel(address) as channel:
+    with serving(ledger) as server, grpc.insecure_channel(address_of(server)) as channel:
         yield ledger, channel
     ledger.close()
 

@@ -8,9 +8,10 @@ from typing import Final
 
 import pytest
 
-from app.clock import SeededIds, SystemClock
-from app.ledger.ledger import open_ledger
-from app.rpc.server import RpcServer, build_server
+from app.rpc.server import RpcServer
+from tests.store.harness import opened
+
+from .serving import serving
 
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _SETTINGS, _PING, _GOAWAY = 4, 6, 7
@@ -21,20 +22,8 @@ _ACK: Final = 1
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RpcServer]:
     """A server on an empty database."""
-    clock = SystemClock()
-    ledger = open_ledger(tmp_path / "provider.db", clock, "test")
-    server = build_server(
-        ledger=ledger,
-        clock=clock,
-        ids=SeededIds(1),
-        address="127.0.0.1:0",
-        gpu_label="verda.com/gpu",
-        observer=lambda _method, _code, _seconds: None,
-    )
-    server.start()
-    yield server
-    server.stop(0.1)
-    ledger.close()
+    with opened(tmp_path / "provider.db") as ledger, serving(ledger) as server:
+        yield server
 
 
 def frame(kind: int, payload: bytes = b"") -> bytes:

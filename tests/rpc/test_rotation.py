@@ -10,14 +10,14 @@ import grpc
 import pytest
 import trustme
 
-from app.clock import SeededIds, SystemClock
 from app.ledger.ledger import Ledger
 from app.rpc.gen import externalgrpc_pb2 as pb
 from app.rpc.gen.externalgrpc_pb2_grpc import CloudProviderStub
-from app.rpc.server import RpcServer, build_server
+from app.rpc.server import RpcServer
 from tests.store.harness import opened, start
 
 from .authority import Authority, Identity
+from .serving import serving
 
 _CLIENTS = 4
 _CALLS_A_CONNECTION = 20
@@ -41,23 +41,8 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 @pytest.fixture
 def server(authority: Authority, ledger: Ledger) -> Iterator[RpcServer]:
     """A server that lets in whoever has a certificate of the authority."""
-    yield from started(authority, ledger)
-
-
-def started(authority: Authority, ledger: Ledger) -> Iterator[RpcServer]:
-    """On a free port."""
-    server = build_server(
-        ledger=ledger,
-        clock=SystemClock(),
-        ids=SeededIds(1),
-        address="127.0.0.1:0",
-        gpu_label="verda.com/gpu",
-        observer=lambda _method, _code, _seconds: None,
-        tls=authority.files,
-    )
-    server.start()
-    yield server
-    server.stop(0.1)
+    with serving(ledger, tls=authority.files) as server:
+        yield server
 
 
 def ask(channel: grpc.Channel) -> list[str]:
@@ -176,7 +161,7 @@ def test_connections_that_are_kept_are_sent_away_and_fail_no_call(
 ) -> None:
     """F65: the autoscaler keeps one connection for ever. The server ends it now and then, in the midst of calls."""
     monkeypatch.setattr("app.rpc.server.CONNECTION_AGE_MS", 100)
-    for server in started(authority, ledger):
+    with serving(ledger, tls=authority.files) as server:
         with Crowd(server.port, authority.identity(), keep_connections=True) as crowd:
             for _ in range(3):
                 authority.issue_server()

@@ -11,13 +11,15 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from app.clock import SeededIds, SystemClock
+from app.clock import SystemClock
 from app.ledger.ledger import Ledger
 from app.rpc.client import CallFailed, Client
-from app.rpc.server import RpcServer, build_server
+from app.rpc.server import RpcServer
 from app.store.store import Store
 from tests.ledger.flaky import Flaky
 from tests.store.harness import group, reopened, start
+
+from .serving import serving
 
 LONGEST_WAIT_S = 60
 CALLERS = 10
@@ -55,18 +57,9 @@ def service(tmp_path: Path) -> Iterator[Service]:
     ledger = Ledger(disk, SystemClock())
     ledger.open("the test")
     start(ledger, group(max_size=10 * CALLERS))
-    server = build_server(
-        ledger=ledger,
-        clock=SystemClock(),
-        ids=SeededIds(1),
-        address="127.0.0.1:0",
-        gpu_label="verda.com/gpu",
-        observer=lambda _method, _code, _seconds: None,
-    )
-    server.start()
-    yield Service(server=server, ledger=ledger, disk=disk, path=path)
-    disk.gate.set()
-    server.stop(1)
+    with serving(ledger) as server:
+        yield Service(server=server, ledger=ledger, disk=disk, path=path)
+        disk.gate.set()
     ledger.close()
 
 

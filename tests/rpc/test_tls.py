@@ -10,15 +10,15 @@ import grpc
 import pytest
 import trustme
 
-from app.clock import SeededIds, SystemClock
 from app.errors import ConfigurationError
-from app.ledger.ledger import open_ledger
 from app.rpc.gen import externalgrpc_pb2 as pb
 from app.rpc.gen.externalgrpc_pb2_grpc import CloudProviderStub
-from app.rpc.server import RpcServer, build_server
+from app.rpc.server import RpcServer
 from app.rpc.tls import Certificates, TlsFiles
+from tests.store.harness import opened
 
 from .authority import Authority
+from .serving import serving
 
 NOT_SERVING_YET = grpc.StatusCode.UNAVAILABLE
 
@@ -31,20 +31,8 @@ def authority(tmp_path: Path) -> Authority:
 
 def started(files: TlsFiles, directory: Path) -> Iterator[RpcServer]:
     """A server on an empty database: every admitted call is answered with "not serving yet"."""
-    ledger = open_ledger(directory / "provider.db", SystemClock(), "test")
-    server = build_server(
-        ledger=ledger,
-        clock=SystemClock(),
-        ids=SeededIds(1),
-        address="127.0.0.1:0",
-        gpu_label="verda.com/gpu",
-        observer=lambda _method, _code, _seconds: None,
-        tls=files,
-    )
-    server.start()
-    yield server
-    server.stop(0.1)
-    ledger.close()
+    with opened(directory / "provider.db") as ledger, serving(ledger, tls=files) as server:
+        yield server
 
 
 @pytest.fixture

@@ -5,12 +5,13 @@ from contextlib import contextmanager
 
 from app.clock import Clock, SeededIds, SystemClock
 from app.ledger.ledger import Ledger
-from app.rpc.server import build_server
+from app.rpc.server import RpcServer, build_server
+from app.rpc.tls import TlsFiles
 
 
 @contextmanager
-def served(ledger: Ledger, clock: Clock | None = None) -> Iterator[str]:
-    """The address of a server on a ledger, which must tell the time by the ledger's clock."""
+def serving(ledger: Ledger, *, tls: TlsFiles | None = None, clock: Clock | None = None) -> Iterator[RpcServer]:
+    """A server on a free port, which must tell the time by the ledger's clock; stopped in the end."""
     server = build_server(
         ledger=ledger,
         clock=clock or SystemClock(),
@@ -18,10 +19,15 @@ def served(ledger: Ledger, clock: Clock | None = None) -> Iterator[str]:
         address="127.0.0.1:0",
         gpu_label="verda.com/gpu",
         observer=lambda _method, _code, _seconds: None,
-        tls=None,
+        tls=tls,
     )
     server.start()
     try:
-        yield f"127.0.0.1:{server.port}"
+        yield server
     finally:
         server.stop(0.1)
+
+
+def address_of(server: RpcServer) -> str:
+    """Where clients find it."""
+    return f"127.0.0.1:{server.port}"
