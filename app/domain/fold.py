@@ -5,7 +5,7 @@ from typing import Protocol, TypeVar
 from app.domain import cloud, service
 from app.domain.cluster import state as cluster_state
 from app.domain.envelope import CloudEvent, ClusterEvent, Event, InstanceEvent, NodeGroupEvent, Recorded, ServiceEvent
-from app.domain.instance import state as instance_state
+from app.domain.instance import fold as instance_fold
 from app.domain.instance.state import Instance
 from app.domain.nodegroup import state as group_state
 from app.domain.nodegroup.state import NodeGroup
@@ -57,8 +57,8 @@ def folded(known: Known, recorded: Recorded[Event]) -> Aggregate | None:
         case InstanceEvent():
             instance = known.instances.get(event.instance)
             if instance is None:
-                return instance_state.begin(recorded)  # type: ignore[arg-type] # streams begin that way
-            return instance_state.evolve(instance, recorded)  # type: ignore[arg-type] # narrowed by its event
+                return instance_fold.begin(recorded)  # type: ignore[arg-type] # streams begin that way
+            return instance_fold.evolve(instance, recorded)  # type: ignore[arg-type] # narrowed by its event
         case NodeGroupEvent():
             return group_state.evolve(known.groups.get(event.node_group), recorded)  # type: ignore[arg-type] # likewise
         case CloudEvent():

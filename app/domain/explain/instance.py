@@ -9,8 +9,9 @@ from app.domain.cloud import DuplicateInstanceDeleted, DuplicateInstanceDetected
 from app.domain.envelope import Event, Recorded
 from app.domain.explain.page import Page, Section
 from app.domain.instance import events as e
+from app.domain.instance.fold import begin, evolve
 from app.domain.instance.lifecycle import InstanceState
-from app.domain.instance.state import Instance, begin, evolve
+from app.domain.instance.state import Instance
 from app.domain.nodegroup.events import ScaleUpRequested
 from app.domain.words import at, span
 
