@@ -41,7 +41,7 @@ class Kept(Generic[V]):
         """The value made from `sources`; equal work may be done twice at once, never wrongly."""
         with self._lock:
             known = self._kept.get(group)
-        if known is not None and all(now is then for now, then in zip(sources, known[0], strict=True)):
+        if known is not None and _are_the_same(sources, known[0]):
             return known[1]
         value = make()
         with self._lock:
@@ -51,6 +51,10 @@ class Kept(Generic[V]):
     def __len__(self) -> int:
         """How many values are kept."""
         return len(self._kept)
+
+
+def _are_the_same(now: tuple[object, ...], then: tuple[object, ...]) -> bool:
+    return len(now) == len(then) and all(one is other for one, other in zip(now, then, strict=True))
 
 
 class Answers:

@@ -65,6 +65,18 @@ def test_what_goes_over_the_wire_is_made_once() -> None:
     assert [group.maxSize for group in pb.NodeGroupsResponse.FromString(answers.groups(grown).data).nodeGroups] == [99]
 
 
+def test_groups_may_come_and_go() -> None:
+    """A configuration that is read again, or a type that the catalogue gets: from none to two and back."""
+    answers, kinds = Answers(FakeClock()), CloudView(catalogue=HashTrieMap({KIND.name: KIND}))
+    nothing = replace(Books(), cloud=kinds)
+    one = nothing.with_group(GPU)
+    two = one.with_group(replace(GPU, name="more", spec=SPEC.model_copy(update={"name": "more"}), ordinal=2))
+    retired = one.with_group(replace(GPU, retired=True))
+    for books, names in ((nothing, []), (one, ["gpu"]), (two, ["gpu", "more"]), (one, ["gpu"]), (retired, [])) * 2:
+        told = pb.NodeGroupsResponse.FromString(answers.groups(books).data)
+        assert [group.id for group in told.nodeGroups] == names
+
+
 def test_another_machine_or_another_group_is_another_answer() -> None:
     """What an answer was made of decides whether it is still right."""
     answers = Answers(FakeClock())
