@@ -1,7 +1,7 @@
 """The store as the ledger sees it: open, append, remember, check."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import ModuleType
@@ -202,14 +202,23 @@ class Store:
             return
         engine = self._connected()
         rows = log.event_rows(recorded, self.head.hash)
-        with sqlite.translated_errors():
-            connection = self._appending = self._appending or engine.connect()
-            with connection.begin():
-                log.write(connection, rows)
-                projections.write(connection, recorded, books)
+        with sqlite.translated_errors(), self._transaction(engine) as connection:
+            log.write(connection, rows)
+            projections.write(connection, recorded, books)
         last = recorded[-1]
         self.head = Head(position=last.position, recorded_at=last.recorded_at, hash=rows[-1]["hash"])
         self._mark()
+
+    @contextlib.contextmanager
+    def _transaction(self, engine: Engine) -> Iterator[Connection]:
+        """One on the connection that is kept for it, since making one costs as much as writing the rows."""
+        connection = self._appending = self._appending or engine.connect()
+        try:
+            with connection.begin():
+                yield connection
+        except BaseException:
+            self._let_go()  # load-bearing: whatever state it is in, the next one begins outside of a transaction
+            raise
 
     def events_after(self, position: int) -> tuple[Recorded[Event], ...]:
         """The events behind a position as the disk has them; moves `head` to the end. Tells what became of a commit.
@@ -279,10 +288,13 @@ class Store:
         finally:
             self._lock.release()
 
-    def _disconnect(self) -> None:
+    def _let_go(self) -> None:
         appending, self._appending = self._appending, None
         if appending is not None:
             appending.close()
+
+    def _disconnect(self) -> None:
+        self._let_go()
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.dispose()

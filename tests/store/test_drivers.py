@@ -18,7 +18,7 @@ from app.store.reading import reading
 from app.store.store import Store
 from app.store.verify import verify
 
-from .harness import CA, LONG_AGO, one_more, opened, projections, reopened, start
+from .harness import CA, LONG_AGO, copied, one_more, opened, projections, reopened, start
 from .story import Story
 
 BUNDLED = importlib.import_module("pysqlite3.dbapi2") if importlib.util.find_spec("pysqlite3") else sqlite3
@@ -134,6 +134,32 @@ def test_what_the_bare_driver_throws_is_translated_too(started: Path, module: Mo
         connection.execute("SELECT * FROM nowhere")
 
 
+def test_a_commit_that_fails_and_leaves_its_transaction_open_does_not_spoil_the_next(
+    started: Path, tmp_path: Path, module: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of it is in the log, and the next batch needs no second try."""
+    connect, failures = module.connect, list[Exception]()
+
+    class Failing(module.Connection):  # type: ignore[name-defined, misc] # of either driver
+        def commit(self) -> None:
+            if failures and self.in_transaction:
+                raise failures.pop()
+            super().commit()
+
+    (tmp_path / "twin").mkdir()
+    with opened(copied(started, tmp_path / "twin")) as ledger:
+        recorded, books = ledger.execute(one_more("gpu-aaaaaaaa"), CA), ledger.books
+    monkeypatch.setattr(module, "connect", lambda *args, **settings: connect(*args, factory=Failing, **settings))
+    store = Store(started, module=module)
+    store.open("the test", LONG_AGO)
+    failures.append(module.OperationalError("disk I/O error"))
+    with pytest.raises(StoreUnavailable, match="disk I/O error"):
+        store.append(recorded, books)
+    store.append(recorded, books)
+    assert store.events_after(6) == recorded
+    store.close()
+
+
 def test_no_statement_of_a_command_is_prepared_twice(
     tmp_path: Path, module: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,11 +167,15 @@ def test_no_statement_of_a_command_is_prepared_twice(
 
     The COMMIT is the driver's own; the standard library's prepares it each time.
     """
-    connect, asked = module.connect, []
+    connect, asked = module.connect, list[tuple[object, ...]]()
+
+    def note(*about: object) -> int:
+        asked.append(about)
+        return sqlite3.SQLITE_OK
 
     def watched(*args: Any, **settings: Any) -> Any:
         connection = connect(*args, **settings)
-        connection.set_authorizer(lambda *about: asked.append(about) or 0)
+        connection.set_authorizer(note)
         return connection
 
     monkeypatch.setattr(module, "connect", watched)
