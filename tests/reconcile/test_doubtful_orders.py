@@ -86,6 +86,33 @@ def test_a_machine_in_doubt_that_was_listed_is_not_ruled_out_even_if_the_disk_wa
     assert (house.state(name), len(house.world.orders)) == ("provisioning", 1)
 
 
+def test_lists_that_lack_machines_which_live_rule_nothing_out(house: House) -> None:
+    """F25: for minutes every list is empty, while machines that it lacks answer to their ids."""
+    house.running(2)
+    house.world.on_create.append(makes_and(TIMEOUT))
+    (name,) = house.grow()
+    house.provision.run()
+    house.world.always_list = lambda _show: ()
+    house.ticks(30, house.observe, house.provision)
+    assert (house.state(name), len(house.world.orders)) == ("submitting", 3)
+    house.world.always_list = lambda show: show()
+    house.ticks(1)
+    assert (house.state(name), len(house.world.orders)) == ("provisioning", 3)
+    assert house.lost() == {}
+
+
+def test_a_machine_that_is_gone_does_not_keep_another_order_in_doubt(house: House) -> None:
+    """Its own end is proven by its id, and then lists are complete again."""
+    (gone,) = house.running()
+    house.world.on_create.append(refuses(TIMEOUT))
+    (name,) = house.grow()
+    house.provision.run()
+    house.world.vanish(gone)
+    house.ticks(13)
+    assert house.state(gone) == "lost"
+    assert (house.state(name), len(house.world.orders)) == ("provisioning", 3)
+
+
 def test_an_order_in_doubt_needs_several_looks_however_long_it_waits(house: House) -> None:
     """A process that slept through the settle period has not looked."""
     house.world.on_create.append(refuses(TIMEOUT))

@@ -14,7 +14,7 @@ from app.errors import Rejected, RuleViolation
 from app.reconcile.jobs.provision import fair_share
 
 from .conftest import MakeHouse
-from .house import House, spec
+from .house import House, refuses_to_write, spec
 from .world import (
     BUSY,
     NO_STOCK,
@@ -195,6 +195,19 @@ def test_a_failed_order_wakes_the_job_for_what_is_left(make_house: MakeHouse) ->
     house.grow(1)
     house.provision.run()
     assert woken == [0]
+
+
+def test_what_cannot_be_written_down_wakes_nothing(house: House) -> None:
+    """It would find the same again at once, thousands of times a minute, with a line in the log each."""
+    woken: list[None] = []
+    house.provision.wake = lambda: woken.append(None)
+    house.grow(2)
+    house.trap.on_append = refuses_to_write
+    house.provision.run()
+    assert (woken, house.provision.in_flight, house.world.orders) == ([], 0, [])
+    house.trap.on_append = lambda _: None
+    house.provision.run()
+    assert (len(woken), len(house.world.orders)) == (2, 2)
 
 
 def test_growth_beyond_the_maximum_orders_nothing(house: House) -> None:

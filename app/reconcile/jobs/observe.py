@@ -92,7 +92,8 @@ class Observe:
         if not self.bench.first_look.is_done:
             self.bench.first_look.done()
             self.wake()
-        self._rule_out_unknown(machines, taken_at, cause)
+        if self._is_whole(machines, taken_at):
+            self._rule_out_unknown(machines, taken_at, cause)
         self._look_for_absent(machines, taken_at, cause)
         self._look_for_surplus(machines, cause)
         self._look_for_orphans(machines, taken_at, cause)
@@ -118,11 +119,17 @@ class Observe:
         """In how many listings in a row who or what was missing: seen once, it begins anew."""
         books = self.bench.books
         unseen = [(instance.name, instance.attempt) for instance in observation.unseen(books, machines, taken_at)]
-        self._unseen = Counter({key: self._unseen[key] + 1 for key in unseen})
+        counts = 1 if self._is_whole(machines, taken_at) else 0
+        self._unseen = Counter({key: self._unseen[key] + counts for key in unseen})
         absent = [instance.name for instance in observation.absent(books, machines, taken_at, self.list_lag)]
         self._misses = Counter({name: self._misses[name] + 1 for name in absent})
         left = set(books.cloud.orphans) - {machine.instance_id for machine in machines}
         self._orphan_misses = Counter({name: self._orphan_misses[name] + 1 for name in left})
+
+    def _is_whole(self, machines: Collection[Machine], taken_at: datetime) -> bool:
+        """No machine that is believed to live is missing: a listing that lacks one may lack an order's machine too."""
+        absent = observation.absent(self.bench.books, machines, taken_at, self.list_lag)
+        return all(instance.state is InstanceState.DELETING for instance in absent)
 
     def _rule_out_unknown(self, machines: Collection[Machine], taken_at: datetime, cause: Cause) -> None:
         """An attempt whose outcome nobody knows created nothing if nobody sees its machine, long and often enough."""

@@ -133,9 +133,10 @@ class Provision:
     def _create(self, instance: Instance) -> None:
         # The request's own id, so that one id leads from the autoscaler's call to the machine.
         cause = Cause(actor=f"reconcile/{self.name}", correlation_id=instance.correlation_id)
+        has_changed = False
         try:
             with bound(correlation_id=instance.correlation_id, instance=instance.name, node_group=instance.node_group):
-                self._attempt(instance, cause)
+                has_changed = self._attempt(instance, cause)
         except StoreError as error:
             _log.error("cannot write, the attempt is picked up later", **{INSTANCE: instance.name}, error=error.message)
         except Exception:  # noqa: BLE001 - the edge of a pool thread: it must be seen; looking resolves the attempt
@@ -144,13 +145,15 @@ class Provision:
             with self._guard:
                 self._in_flight.pop(instance.name, None)
                 self._guard.notify_all()
-            self.wake()
+            if has_changed:
+                self.wake()  # else it would find the same again, at once and without end
 
-    def _attempt(self, instance: Instance, cause: Cause) -> None:
+    def _attempt(self, instance: Instance, cause: Cause) -> bool:
+        """Whether anything was recorded."""
         recorded = self.bench.record(AttemptCreate(instance=instance.name), cause)
         attempts = [item.event for item in recorded if isinstance(item.event, CreateAttempted)]
         if not attempts:
-            return
+            return bool(recorded)
         attempt = attempts[0]
         books = self.bench.books
         spec = books.groups[attempt.node_group].spec
@@ -172,6 +175,7 @@ class Provision:
                 location=attempt.location,
                 contract=str(attempt.contract),
             )
+        return True
 
     def _insist(self, attempt: CreateAttempted) -> None:
         """Storing a startup script takes its time, and whoever wanted the machine may have given it back meanwhile.
