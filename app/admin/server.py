@@ -6,6 +6,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import assert_never
 
@@ -22,7 +23,7 @@ from app.admin.protocol import (
     short_name,
 )
 from app.clock import Ids
-from app.domain.adoption import AdoptMachines, objection
+from app.domain.adoption import AdoptMachines, judged
 from app.domain.decide import Command
 from app.domain.envelope import Cause
 from app.domain.machine import Machine
@@ -141,10 +142,9 @@ class AdminServer:
         books = self._ledger.books
         group = served_group(books, request.node_group)
         told = []
-        for machine in self._named(request)[:_MOST_TOLD]:
+        for machine, against in islice(judged(self._named(request), group, books), _MOST_TOLD):
             words = f"{machine.hostname} ({machine.instance_id}, {machine.instance_type}, {machine.location}"
             words += f", {machine.status}, {machine.price_per_hour} an hour)"
-            against = objection(machine, group, books)
             told.append(f"would adopt {words}" if against is None else f"would leave {words}: {against}")
         return tuple(told) or (f"no machine's host name begins with {request.hostname_prefix!r}",)
 

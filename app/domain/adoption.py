@@ -1,6 +1,8 @@
 """Taking machines over that another tool made: only those an operator names, by their host names' beginning."""
 
 import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.domain.books import Books
@@ -35,14 +37,26 @@ def adopt_machines(command: AdoptMachines, books: Books) -> Decision:
     if group.retired:
         raise RuleViolation(f"node group {group.name} left the configuration", node_group=group.name)
     events: list[Event] = []
-    for machine in command.machines:
-        if objection(machine, group, books) is None:
+    for machine, against in judged(command.machines, group, books):
+        if against is None:
             events.extend(adopted(machine, machine.hostname, group.name, books))
     return Decision(tuple(events))
 
 
-def objection(machine: Machine, group: NodeGroup, books: Books) -> str | None:
-    """What speaks against taking a machine into a group, None if nothing does."""
+def judged(machines: Sequence[Machine], group: NodeGroup, books: Books) -> Iterable[tuple[Machine, str | None]]:
+    """Each with what speaks against taking it into the group, None if nothing does.
+
+    `machines` must be all that have these host names: an instance has one name and one machine.
+    """
+    alive = Counter(machine.hostname for machine in machines if phase_of(machine.status) not in NO_MACHINE)
+    for machine in machines:
+        against = _objection(machine, group, books)
+        if against is None and alive[machine.hostname] > 1:
+            against = f"{alive[machine.hostname]} machines have this host name: delete all but one"
+        yield machine, against
+
+
+def _objection(machine: Machine, group: NodeGroup, books: Books) -> str | None:
     if books.find_by_key(machine.instance_id) is not None or machine.hostname in books.instances:
         return "it is in the books already"
     if phase_of(machine.status) in NO_MACHINE:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from app.domain.account import AccountAccepted
 from app.domain.books import Books
 from app.domain.cloud import CloudReachable, OrphanOutcome, settled
 from app.domain.envelope import Decision, Event
@@ -19,7 +20,6 @@ from app.domain.instance.events import (
     FailureCode,
     Found,
     InstanceAdopted,
-    InstanceCancelled,
     InstanceCreated,
     InstanceStateObserved,
 )
@@ -81,20 +81,16 @@ def observe_machines(command: ObserveMachines, books: Books, now: datetime) -> D
         for machine in same:
             events.extend(_changes(machine, same, ours, books, policy=command.orphans, now=now))
     events.extend(_newborn(command, books))
+    events.extend(_account_accepted(events, books))
     adopted = {event.instance_id for event in events if isinstance(event, InstanceAdopted)}
     found = (orphan for orphan in books.cloud.orphans.values() if orphan.instance_id in adopted)
     events.extend(settled(orphan, OrphanOutcome.ADOPTED, now) for orphan in found)
     if command.began_at is not None and has_forgotten(command.machines, books):
-        events.extend(_forget_wishes(revert_books(books, Evidence.MACHINES, None, command.began_at), events))
+        born = {event.instance for event in events if isinstance(event, InstanceCreated)}
+        events.extend(revert_books(books, Evidence.MACHINES, None, command.began_at, born))
     if command.complete and books.cloud.reachable is not True and not (claims_needed and not command.claim):
         events.append(CloudReachable(backend=command.backend))
     return Decision(tuple(_groups_first(events, books)))
-
-
-def _forget_wishes(rolled_back: Sequence[Event], events: Sequence[Event]) -> Iterable[Event]:
-    """Wishes whose machine is in this very listing have come true and are kept."""
-    born = {event.instance for event in events if isinstance(event, InstanceCreated)}
-    return (event for event in rolled_back if not isinstance(event, InstanceCancelled) or event.instance not in born)
 
 
 def _changes(
@@ -192,6 +188,15 @@ def _newborn(command: ObserveMachines, books: Books) -> Iterable[Event]:
             yield created(instance, books, first.instance_id, first.location, Found.LOOKED_UP)
 
 
+def _account_accepted(events: Sequence[Event], books: Books) -> Iterable[AccountAccepted]:
+    """An order that was sent after the account's last refusal, to see, was taken, though nobody heard the answer."""
+    refused = books.cloud.account
+    born = (books.instances[event.instance] for event in events if isinstance(event, InstanceCreated))
+    sent = [instance.attempted_at for instance in born if instance.attempted_at is not None]
+    if refused is not None and any(at >= refused.until for at in sent):
+        yield AccountAccepted(since=refused.since)
+
+
 def _was_never_placed(machine: Machine) -> bool:
     return phase_of(machine.status) is Phase.NO_CAPACITY
 
@@ -268,8 +273,8 @@ def _news(instance: Instance, machine: Machine, state: InstanceState) -> str:
         ("OS volume", machine.os_volume_id, instance.os_volume_id),
     )
     words = [f"{name} {seen}" for name, seen, known in pairs if seen is not None and seen != known]
-    others = [volume for volume in machine.volume_ids if volume != machine.os_volume_id]
-    if machine.volume_ids and others != [volume for volume in instance.volume_ids if volume != instance.os_volume_id]:
+    others = sorted(set(machine.volume_ids) - {machine.os_volume_id or instance.os_volume_id})
+    if machine.volume_ids and others != sorted(set(instance.volume_ids) - {instance.os_volume_id}):
         words.append(f"volumes {' '.join(others)}" if others else "no volume besides the OS volume")
     if (instance.machine_status, instance.state) != (machine.status, state):
         words.insert(0, f"the cloud says {machine.status}")
@@ -302,9 +307,10 @@ def readopt(command: Readopt, books: Books) -> Decision:
     if instance is None or not instance.may_return:
         return Decision()
     has_run = instance.running_at is not None
-    return Decision(
-        tuple(_adopted(command.machine, instance.name, instance.node_group, instance.provider_id, has_run=has_run))
-    )
+    provider_id = instance.provider_id
+    if instance.instance_id is None and not instance.provider_id_learned:  # never known, and perhaps part of it
+        provider_id = _provider_id(command.machine, instance.node_group, books)
+    return Decision(tuple(_adopted(command.machine, instance.name, instance.node_group, provider_id, has_run=has_run)))
 
 
 def absent(books: Books, machines: Iterable[Machine], before: datetime, grace: timedelta) -> tuple[Instance, ...]:

@@ -40,7 +40,7 @@ def foreign_installations(machines: Iterable[Machine], books: Books) -> set[str]
     """Other installations that made machines under our cluster's name and are not claimed."""
     cluster = books.installation.cluster_name
     known = {books.installation.installation_id, *books.installation.claimed}
-    marks = (Mark.parse(machine.description) for machine in machines)
+    marks = (Mark.parse(machine.description) for machine in machines if phase_of(machine.status) not in NO_MACHINE)
     return {mark.installation for mark in marks if mark and mark.cluster == cluster and mark.installation not in known}
 
 

@@ -1,5 +1,6 @@
 """Decisions about the installation: its starts, books that are older than the truth, the machines of a predecessor."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from app.domain.books import Books
@@ -75,17 +76,24 @@ def record_restore(command: RecordRestore, books: Books) -> Decision:
 
 
 def revert_books(
-    books: Books, evidence: Evidence, once_reached: int | None, before: int | None = None
+    books: Books,
+    evidence: Evidence,
+    once_reached: int | None,
+    before: int | None = None,
+    come_true: Collection[str] = (),
 ) -> tuple[Event, ...]:
     """That the books are older than the truth, and what follows: wishes not sent by then are not bought any more.
 
     Nobody knows what became of them since: they may have been bought, given back, or bought and given back. One whose
-    machine exists after all is taken back when the cloud shows it. With `before`, only wishes up to that position.
+    machine exists after all is taken back when the cloud shows it. With `before`, only wishes up to that position;
+    without those that have `come_true`, whose machine has just been seen.
     """
     unsent = [
         instance
         for instance in books.listed_instances()
-        if instance.state is InstanceState.REQUESTED and (before is None or instance.ordinal <= before)
+        if instance.state is InstanceState.REQUESTED
+        and (before is None or instance.ordinal <= before)
+        and instance.name not in come_true
     ]
     found = BooksReverted(evidence=evidence, position=books.position, once_reached=once_reached, dropped=len(unsent))
     cancelled = (

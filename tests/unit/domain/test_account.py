@@ -8,7 +8,8 @@ from app.domain.instance.commands import AttemptCreate, RecordCreated
 from app.domain.instance.events import CreateFailed, ErrorClass, FailureCode, Found
 from app.domain.instance.verdict import account_pause
 
-from .facts import B_ID, B, attempted, created, wanted
+from .facts import B_ID, A, B, attempted, created, h100, machine, wanted
+from .listings import listing
 from .orders import rejected, submitting
 from .scenario import NOON
 
@@ -64,6 +65,16 @@ def test_the_first_order_that_is_taken_ends_it() -> None:
         created(B, B_ID), AccountAccepted(since=NOON)
     )
     assert after.books.cloud.account is None
+
+
+def test_an_order_that_was_taken_and_not_answered_ends_it_too() -> None:
+    """Its machine is listed. One that had been sent before the refusal says nothing of what came after."""
+    refused = submitting.given(NO_MONEY)
+    probe = refused.given(wanted(B), MINUTE, ATTEMPT_B)
+    theirs = machine(B_ID, B, status="ordered")
+    probe.when(listing(theirs)).then(created(B, B_ID, found=Found.LOOKED_UP), AccountAccepted(since=NOON))
+    earlier = h100.given(wanted(B), attempted(B), wanted(A), attempted(A), NO_MONEY)
+    earlier.when(listing(theirs)).then(created(B, B_ID, found=Found.LOOKED_UP))
 
 
 def test_pauses_double_up_to_half_an_hour() -> None:

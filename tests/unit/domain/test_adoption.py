@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.domain.adoption import AdoptMachines
+from app.domain.adoption import AdoptMachines, judged
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.machine import Machine
 from app.errors import NotFound, RuleViolation
@@ -50,6 +50,17 @@ def test_what_speaks_against_a_machine_leaves_it_alone(story: Scenario, seen: Ma
     story.when(adopt(seen)).then_nothing()
     good = replace(THEIRS, instance_id="9", hostname=B)
     assert story.given(adopt(seen, good)).instance(B).instance_id == "9"
+
+
+def test_of_machines_with_one_name_none_is_taken() -> None:
+    """An instance has one machine: the other would be forgotten under its name and bill for ever."""
+    namesake = replace(THEIRS, instance_id=B_ID)
+    h100.when(adopt(THEIRS, namesake)).then_nothing()
+    group = h100.books.groups["h100"]
+    words = "2 machines have this host name: delete all but one"
+    assert [against for _, against in judged((THEIRS, namesake), group, h100.books)] == [words, words]
+    dead = replace(namesake, status="discontinued")
+    assert h100.given(adopt(dead, THEIRS)).instance(THEIRS.hostname).instance_id == A_ID
 
 
 def test_only_a_group_that_is_served_takes_machines_in() -> None:

@@ -4,17 +4,22 @@ import pytest
 
 from app.domain import observation
 from app.domain.envelope import Event
+from app.domain.instance.events import CancelReason
 from app.domain.instance.lifecycle import InstanceState
+from app.domain.nodegroup.commands import IncreaseSize
 from app.domain.observation import Readopt
 
 from .facts import (
+    A_ID,
     B_ID,
+    H100,
     LEADING_TO,
     A,
     B,
     adopted,
     attempted,
     cancelled,
+    configured,
     delete_requested,
     failed,
     gone,
@@ -53,6 +58,16 @@ def test_a_newborn_is_not_missed_before_lists_may_be_expected_to_show_it() -> No
     story = h100.given(*LEADING_TO[InstanceState.PROVISIONING])
     assert observation.absent(story.books, (), NOON + 89 * SECOND, LAG) == ()
     assert observation.absent(story.books, (), NOON + 90 * SECOND, LAG) == (story.instance(A),)
+
+
+def test_a_forgotten_wish_that_came_true_answers_to_its_machine_s_provider_id() -> None:
+    """Its node registers under the machine's id, which the books had never known."""
+    spec = H100.model_copy(update={"provider_id_template": "verda://{instance_id}"})
+    story = h100.given(configured(spec), IncreaseSize(node_group="h100", delta=1, names=(A,)))
+    story = story.given(cancelled(reason=CancelReason.BOOKS_REVERTED))
+    assert story.instance(A).provider_id == f"verda://pending/{A}"
+    back = story.given(Readopt(instance=A, machine=machine()))
+    assert back.instance(A).provider_id == f"verda://{A_ID}"
 
 
 @pytest.mark.parametrize(

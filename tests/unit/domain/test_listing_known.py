@@ -15,6 +15,7 @@ from app.domain.offering import Contract
 from .facts import (
     A_ID,
     B_ID,
+    DATA_VOLUME,
     H100,
     LEADING_TO,
     OS_VOLUME,
@@ -80,6 +81,16 @@ def test_what_a_listing_leaves_out_is_no_news() -> None:
         machine(), price_per_hour=None, contract=None, location=None, os_volume_id=None, volume_ids=(), created_at=None
     )
     watched().when(listing(bare)).then_nothing()
+
+
+def test_neither_the_order_of_volumes_nor_the_system_disk_unsaid_is_news() -> None:
+    """Listings where nothing changes write nothing, whatever the replica that answers makes of them."""
+    data = (OS_VOLUME, DATA_VOLUME, "v3")
+    story = watched().given(listing(replace(machine(), volume_ids=data)))
+    story.when(listing(replace(machine(), volume_ids=data[::-1]))).then_nothing()
+    story.when(listing(replace(machine(), os_volume_id=None, volume_ids=data))).then_nothing()
+    (event,) = story.when(listing(replace(machine(), os_volume_id=None, volume_ids=(OS_VOLUME, "v3")))).events
+    assert event.model_dump()["news"] == "volumes v3"
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ import pytest
 
 from app.domain import observation
 from app.domain.cloud import CloudUnreachable, OrphanDetected, OrphanOutcome
+from app.domain.instance.events import InstanceCancelled
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.nodegroup.spec import NodeGroupSpec
+from app.domain.service import BooksReverted
 
 from .facts import (
     A_ID,
@@ -29,6 +31,7 @@ from .facts import (
     orphan,
     orphan_settled,
     retired,
+    wanted,
 )
 from .listings import REACHABLE, SECOND, THEIRS, listing, seen, watched
 from .scenario import NOON
@@ -184,6 +187,15 @@ def test_a_machine_of_another_installation_of_our_cluster_is_reported_once_and_n
     assert after.books.target_size("h100") == 0
 
 
+def test_a_wish_whose_machine_is_listed_is_not_counted_among_the_forgotten() -> None:
+    """The books are older than the truth: of two wishes one has come true, and the other is dropped."""
+    story = h100.given(wanted(A), wanted(B))
+    look = replace(listing(machine(A_ID, A), machine(C_ID, C)), began_at=story.books.position)
+    events = story.when(look).events
+    assert [event.dropped for event in events if isinstance(event, BooksReverted)] == [1]
+    assert [event.instance for event in events if isinstance(event, InstanceCancelled)] == [B]
+
+
 # --- claiming
 
 
@@ -245,6 +257,7 @@ def test_a_new_machine_of_a_claimed_installation_is_an_alarm() -> None:
 def test_a_lost_predecessor_without_machines_keeps_nobody_waiting() -> None:
     """The first listing of a new project is empty, and then we serve."""
     NEW_DATABASE.when(listing()).then(REACHABLE)
+    NEW_DATABASE.when(listing(machine(status="no_capacity", description=THEIRS))).then(REACHABLE)
 
 
 # --- reachability
