@@ -15,6 +15,7 @@ from app.clock import Clock
 from app.cloud.port import Deletion, DeletionAnswer, DeletionResult
 from app.config.specs import type_name
 from app.domain.ids import Mark
+from app.domain.instance.verdict import MACHINE_UNKNOWN, SWITCH_REFUSED
 from app.domain.machine import Machine, Order
 from app.domain.offering import Contract, InstanceType
 from app.errors import NotSent, Rejected
@@ -109,12 +110,12 @@ class WebhookCloud:
         group = mark.group if mark is not None else ""
         switch = self._switch(group, order.location)
         if switch is None:
-            raise Rejected(f"there is no machine {order.location} in {group}", code="unknown_machine")
+            raise Rejected(f"there is no machine {order.location} in {group}", code=MACHINE_UNKNOWN)
         status, words = self._post(switch.scale_up_endpoint, switch, {"name": switch.name, "instance": order.hostname})
         if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
             return f"{PREFIX}{group}/{switch.name}@{order.hostname}"
         if HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
-            raise Rejected(f"{switch.name} is not switched on: {words}", code="webhook_refused", status=status)
+            raise Rejected(f"{switch.name} is not switched on: {words}", code=SWITCH_REFUSED, status=status)
         raise NotSent(f"{switch.name} is not switched on: {words}", code="webhook_failed", status=status or None)
 
     def delete_instances(self, deletions: Sequence[Deletion]) -> Sequence[DeletionAnswer]:
@@ -126,7 +127,7 @@ class WebhookCloud:
         switch = self._switch(group, machine)
         if switch is None:
             words = f"there is no machine {machine} in {group} any more: switch it off by hand"
-            return _refused(deletion, "unknown_machine", words)
+            return _refused(deletion, MACHINE_UNKNOWN, words)
         status, words = self._post(switch.scale_down_endpoint, switch, {"name": switch.name})
         if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
             self._stopped.add(deletion.instance_id)

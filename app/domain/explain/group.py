@@ -73,7 +73,7 @@ def _growth(books: Books, group: NodeGroup, now: datetime) -> Iterator[str]:
     if books.cloud.reachable is False:
         yield f"But the cloud does not answer since {_when(books.cloud.since)}, so orders wait: {books.cloud.trouble}."
     account = books.cloud.account
-    if account is not None:
+    if account is not None and group.spec.kind != "webhook":
         yield f"But Verda takes no orders from this account, next try at {at(account.until)}: {account.message}."
     if group.closed is not None:
         yield f"But every order fails until its settings change or it is resumed: {group.closed.message}."

@@ -107,7 +107,9 @@ def record_created(command: RecordCreated, books: Books) -> Decision:
         return Decision((too_many(instance, command.instance_id, "released"),))
     taken = created(instance, books, command.instance_id, instance.location, command.found)
     refused = books.cloud.account
-    return Decision((taken,) if refused is None else (taken, AccountAccepted(since=refused.since)))
+    if refused is None or books.groups[instance.node_group].spec.kind == "webhook":
+        return Decision((taken,))
+    return Decision((taken, AccountAccepted(since=refused.since)))
 
 
 def created(instance: Instance, books: Books, instance_id: str, location: str | None, found: Found) -> InstanceCreated:

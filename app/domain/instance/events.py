@@ -36,6 +36,7 @@ class FailureCode(StrEnum):
     NEVER_JOINED = "never-joined"
     SCRIPT_REFUSED = "startup-script-refused"
     SCRIPT_QUOTA = "startup-script-quota"
+    POWER_REFUSED = "power-refused"
     JOIN_TOKEN = "join-token-unmade"  # noqa: S105 - a code
 
 

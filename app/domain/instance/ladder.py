@@ -127,8 +127,13 @@ def account_refused(instance: Instance, books: Books, refused: CreateRefused, no
 
 
 def refused_with_the_account(instance: Instance, books: Books, now: datetime) -> CreateFailed | None:
-    """The failure of a wish that shares in the account's refusal; None if its order is to be tried."""
+    """The failure of a wish that shares in the account's refusal; None if its order is to be tried.
+
+    Machines of our own are no business of the account's.
+    """
     known = books.cloud.account
+    if books.groups[instance.node_group].spec.kind == "webhook":
+        return None
     if known is None or (known.until <= now and known.position < instance.ordinal):
         return None
     code = FailureCode(known.code)

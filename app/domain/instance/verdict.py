@@ -34,7 +34,7 @@ class Verdict:
         return self.error_class is ErrorClass.OUT_OF_RESOURCES and not self.final
 
     def message(self, words: str) -> str:
-        """Verda's words, then what to do."""
+        """The words of who refused, then what to do."""
         return f"{words[:MAX_MESSAGE]}{'; ' if self.remedy else ''}{self.remedy}"
 
 
@@ -122,6 +122,17 @@ _UNMADE = Verdict(
 )
 
 
+SWITCH_REFUSED = "webhook_refused"
+MACHINE_UNKNOWN = "unknown_machine"
+"""Codes of ours for machines of our own that were not switched on."""
+
+_POWER = Verdict(
+    error_class=ErrorClass.OTHER,
+    code=FailureCode.POWER_REFUSED,
+    remedy="ask the machine's power API why",
+    rung_closed=True,
+)
+
 _NO_TOKEN_YET = Verdict(error_class=ErrorClass.OTHER, code=FailureCode.JOIN_TOKEN)
 _NO_TOKEN = Verdict(
     error_class=ErrorClass.OTHER,
@@ -138,6 +149,8 @@ _OURS = {
     SCRIPT_QUOTA: _SCRIPTS,
     SCRIPT_UNMADE: _UNMADE,
     JOIN_TOKEN_UNMADE: _NO_TOKEN,
+    SWITCH_REFUSED: _POWER,
+    MACHINE_UNKNOWN: _POWER,
 }
 
 

@@ -4,15 +4,27 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
+import pytest
+
+from app.domain.account import AccountRefused
+from app.domain.explain.group import explain_group
 from app.domain.instance.commands import AttemptCreate, RecordCreated, RecordCreateRefused, Refusal
-from app.domain.instance.events import DeleteReason, DeleteRequested, Found
+from app.domain.instance.events import (
+    CreateFailed,
+    CreateRefused,
+    DeleteReason,
+    DeleteRequested,
+    ErrorClass,
+    FailureCode,
+    Found,
+)
 from app.domain.nodegroup.budget import excess
 from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.offering import Contract
 from app.domain.template import build_template
 
 from .facts import H100_TYPE, catalogue, configured, h100
-from .scenario import Scenario
+from .scenario import NOON, Scenario
 from .wishes import increase
 
 A, B, C = "old-aaaaaaaa", "old-bbbbbbbb", "old-cccccccc"
@@ -39,6 +51,21 @@ def on(story: Scenario, name: str, machine: str) -> Scenario:
     instance_id = f"webhook:old/{machine}@{name}"
     created = RecordCreated(instance=name, instance_id=instance_id, found=Found.ANSWERED)
     return story.given(AttemptCreate(instance=name), created)
+
+
+def refused_by_hook(
+    status: int | None, code: str = "webhook_refused", message: str = "small is not switched on"
+) -> RecordCreateRefused:
+    """The power API said no to the first attempt for A."""
+    return RecordCreateRefused(
+        instance=A,
+        attempt=1,
+        refusal=Refusal.REJECTED,
+        status=status,
+        code=code,
+        message=message,
+        retry_after=None,
+    )
 
 
 def test_the_smallest_free_machine_is_taken() -> None:
@@ -70,17 +97,40 @@ def test_a_wish_waits_for_a_machine_on_its_way_down() -> None:
 def test_a_machine_that_refuses_leads_to_the_next() -> None:
     """The hook said no; the other machine is tried."""
     story = cellar.given(increase(1, A, group="old"), AttemptCreate(instance=A))
-    refused = RecordCreateRefused(
-        instance=A,
-        attempt=1,
-        refusal=Refusal.REJECTED,
-        status=404,
-        code="webhook_refused",
-        message="small is not switched on: HTTP 404",
-        retry_after=None,
-    )
-    story = story.given(refused, AttemptCreate(instance=A))
+    story = story.given(refused_by_hook(404), AttemptCreate(instance=A))
     assert story.instance(A).location == "Large"
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, None])
+@pytest.mark.parametrize("machine", ["small", "telescope-1", "imager"])
+def test_what_a_hook_refuses_says_nothing_of_the_account(status: int | None, machine: str) -> None:
+    """F20, F73: whatever its status and the machine's name; the refusal reaches the autoscaler as the hook's own."""
+    one = OLD.model_copy(update={"locations": (machine,)})
+    story = cellar.given(configured(one), increase(1, A, group="old"), AttemptCreate(instance=A))
+    code = "unknown_machine" if status is None else "webhook_refused"
+    words = f"{machine} is not switched on: HTTP {status}"
+    told = f"{words}; ask the machine's power API why"
+    error = {"error_class": ErrorClass.OTHER, "code": FailureCode.POWER_REFUSED, "message": told}
+    refused = {"instance": A, "node_group": "old", "attempt": 1, "rung_closed": True, "retry_at": None}
+    story.when(refused_by_hook(status, code, words)).then(
+        CreateRefused.model_validate(refused | error),
+        CreateFailed.model_validate({"instance": A, "node_group": "old"} | error),
+    )
+
+
+def test_an_account_without_money_keeps_no_machine_of_our_own_off() -> None:
+    """F20: neither during the pause nor after it; that one is on says nothing of the account."""
+    refusal = AccountRefused(code="insufficient-funds", message="top up", until=NOON + timedelta(minutes=1))
+    story = cellar.given(refusal, increase(2, A, B, group="old"))
+    assert not any(
+        "no orders" in line for line in explain_group(story.books, story.books.groups["old"], (), NOON).lines
+    )
+    story = on(story, A, "small")
+    assert story.instance(A).instance_id == f"webhook:old/small@{A}"
+    story = on(story.given(timedelta(hours=1)), B, "Large")
+    account = story.books.cloud.account
+    assert account is not None
+    assert account.failures == 1
 
 
 def test_its_template_promises_what_is_known() -> None:
