@@ -17,11 +17,13 @@ def excess(books: Books, group: NodeGroup, delta: int) -> str | None:
 
     Machines count at the price they have, wishes at the dearest contract of their group's ladder; machines on their way
     out count until they are gone. What has no price cannot be held to a limit, so growth without a known price is
-    refused where a limit is set.
+    refused where a limit is set. What costs nothing is not: a limit that others have passed is no reason against it.
     """
     if group.spec.max_hourly_cost is None and books.installation.max_hourly_cost is None:
         return None
     price = _dearest(books, group)
+    if price == 0:
+        return None
     limits = (
         (f"node group {group.name}", group.spec.max_hourly_cost, books.members(group.name).listed),
         ("all node groups", books.installation.max_hourly_cost, books.listed_instances()),
@@ -42,13 +44,15 @@ def short_runway(books: Books, group: NodeGroup, delta: int) -> str | None:
     """The sum in words if after `delta` more nodes the balance would not last as long as it must, None if it would.
 
     Counted like the hourly limits. What else the account pays for is not known here, and as long as the balance is not
-    known nothing is promised.
+    known nothing is promised to what costs something.
     """
     seconds = books.installation.balance_runway_s
     if seconds is None:
         return None
-    runway = span(timedelta(seconds=seconds))
-    balance, currency, price = books.cloud.balance, books.cloud.balance_currency, _dearest(books, group)
+    price = _dearest(books, group)
+    if price == 0:
+        return None
+    runway, balance, currency = span(timedelta(seconds=seconds)), books.cloud.balance, books.cloud.balance_currency
     if balance is None:
         return f"the balance was never read, and balance_runway is {runway}"
     if price is None:

@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 from app.domain.account import AccountRefused
+from app.domain.cloud import RecordBalance
 from app.domain.explain.group import explain_group
 from app.domain.instance.commands import AttemptCreate, RecordCreated, RecordCreateRefused, Refusal
 from app.domain.instance.events import (
@@ -23,7 +24,7 @@ from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.offering import Contract
 from app.domain.template import build_template
 
-from .facts import H100_TYPE, catalogue, configured, h100
+from .facts import H100_TYPE, catalogue, configured, h100, running
 from .scenario import NOON, Scenario
 from .wishes import increase
 
@@ -143,9 +144,29 @@ def test_its_template_promises_what_is_known() -> None:
 
 
 def test_machines_of_our_own_cost_nothing_more() -> None:
-    """A limit on the cost of an hour does not keep them off."""
-    limited = replace(cellar.books, installation=replace(cellar.books.installation, max_hourly_cost=Decimal(1)))
+    """A limit on the cost of an hour does not keep them off, not even one that what runs has passed."""
+    rented = cellar.given(*running("h100-dddddddd"))
+    limited = replace(rented.books, installation=replace(rented.books.installation, max_hourly_cost=Decimal(1)))
     assert excess(limited, limited.groups["old"], 2) is None
+    assert excess(limited, limited.groups["h100"], 1) is not None
+
+
+@pytest.mark.parametrize("balance", [None, Decimal("-3.20"), Decimal(0), Decimal(1)])
+def test_no_balance_keeps_machines_of_our_own_off(balance: Decimal | None) -> None:
+    """They take nothing from it, whether something rented does or not."""
+    read = () if balance is None else (RecordBalance(amount=balance, currency="usd"),)
+    for story in (cellar.given(*read), cellar.given(*running("h100-dddddddd"), *read)):
+        installation = replace(story.books.installation, balance_runway_s=6 * 3600)
+        careful = replace(story, books=replace(story.books, installation=installation))
+        assert careful.when(increase(2, A, B, group="old")).refusal is None
+
+
+def test_a_price_of_our_own_is_held_to_the_limits() -> None:
+    """An operator who says what an hour costs wants it counted."""
+    priced = cellar.given(configured(OLD.model_copy(update={"hourly_price": Decimal("0.60")})))
+    limited = replace(priced.books, installation=replace(priced.books.installation, max_hourly_cost=Decimal(1)))
+    assert excess(limited, limited.groups["old"], 1) is None
+    assert excess(limited, limited.groups["old"], 2) is not None
 
 
 def test_the_ladder_rests_a_machine_only_for_want_of_stock() -> None:
