@@ -17,7 +17,7 @@ from app.domain import cloud, service
 from app.domain.cluster import state as cluster_state
 from app.domain.envelope import Event, Recorded
 from app.domain.fold import folded
-from app.domain.ids import ProviderIdTemplate, node_key
+from app.domain.ids import ProviderIdTemplate, node_key, own_machine
 from app.domain.instance.state import Instance
 from app.domain.nodegroup.state import NodeGroup
 from app.domain.records import replace
@@ -136,12 +136,19 @@ class Books:
 
     def _own_machine(self, provider_id: str) -> str | None:
         """The instance that has a machine of our own, `webhook://<group>/<machine>`: each machine serves many."""
-        scheme, _, rest = provider_id.lower().partition("://")
-        if scheme != "webhook":
+        named = own_machine(provider_id)
+        if named is None:
             return None
-        node_group, _, machine = rest.strip("/").partition("/")
+        node_group, machine = named
         listed = self.members(node_group).listed
         return next((one.name for one in reversed(listed) if (one.location or "").lower() == machine), None)
+
+    def is_free_machine(self, provider_id: str, node_group: str) -> bool:
+        """A machine of our own in that group which no instance has."""
+        group = self.groups.get(node_group)
+        if group is None or group.spec.kind != "webhook" or self._own_machine(provider_id) is not None:
+            return False
+        return own_machine(provider_id) in {(node_group, machine.lower()) for machine in group.spec.locations}
 
     def find(self, provider_id: str, node_name: str) -> Instance | None:
         """The instance that a Kubernetes node stands for, None if it is none of ours."""

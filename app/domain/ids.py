@@ -91,6 +91,15 @@ def node_key(provider_id: str, node_name: str) -> str | None:
     return (last or _bare(node_name)).lower() or None
 
 
+def own_machine(provider_id: str) -> tuple[str, str] | None:
+    """Group and machine in the provider id of a machine of our own, `webhook://<group>/<machine>`, lower case."""
+    scheme, _, rest = provider_id.lower().partition("://")
+    if scheme != "webhook" or len(provider_id) > _MAX_PROVIDER_ID:
+        return None
+    node_group, _, machine = rest.strip("/").partition("/")
+    return node_group, machine
+
+
 def _bare(node_name: str) -> str:
     return node_name.rpartition("/")[2] if "://" in node_name else node_name
 

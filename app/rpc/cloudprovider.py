@@ -117,27 +117,30 @@ class CloudProvider(CloudProviderServicer):
     def NodeGroupDeleteNodes(
         self, request: pb.NodeGroupDeleteNodesRequest, context: grpc.ServicerContext
     ) -> pb.NodeGroupDeleteNodesResponse:
-        """Give the named instances back, all or none; the machines go later."""
+        """Give the named instances back, all or none; the machines go later.
+
+        A machine of our own has one provider id for ever: where no instance has it, it was given back before.
+        """
         call = current_call()
         served_group(self._books, request.id)
-        found = [self._named(node) for node in request.nodes]
+        books = self._books
+        taken = [node for node in request.nodes if not books.is_free_machine(node.providerID, request.id)]
+        found = [(node, self._named(node, books)) for node in taken]
         command = DeleteNodes(
             node_group=request.id,
-            instances=tuple(instance.name for instance in found),
+            instances=tuple(instance.name for _, instance in found),
             unregistered=frozenset(
-                instance.name
-                for node, instance in zip(request.nodes, found, strict=True)
-                if node.annotations.get(_FAKE_NODE) == _NEVER_REGISTERED
+                instance.name for node, instance in found if node.annotations.get(_FAKE_NODE) == _NEVER_REGISTERED
             ),
         )
         self._ledger.execute(command, call.cause, call.not_after)
         return pb.NodeGroupDeleteNodesResponse()
 
-    def _named(self, node: pb.ExternalGrpcNode) -> Instance:
-        key = self._books.node_key(node.providerID, node.name)
+    def _named(self, node: pb.ExternalGrpcNode, books: Books) -> Instance:
+        key = books.node_key(node.providerID, node.name)
         if key is None:
             raise InvalidRequest(f"node {node.name[:100]!r} ({node.providerID[:100]!r}) is no instance of ours")
-        instance = self._books.find_by_key(key) or self._ledger.find_ended(key)
+        instance = books.find_by_key(key) or self._ledger.find_ended(key)
         if instance is None:
             raise InvalidRequest(f"node {node.name[:100]!r} ({node.providerID[:100]!r}) is no instance of ours")
         return instance

@@ -15,7 +15,9 @@ from app.cloud.webhook import PowerSwitch, WebhookCloud, WebhookGroup, instance_
 from app.domain.cloud import RecordCatalogue
 from app.domain.instance.events import ErrorClass, FailureCode
 from app.domain.nodegroup.spec import NodeGroupSpec
+from app.rpc.client import CallFailed, Client
 from examples.power_api import PowerApi
+from tests.rpc.serving import address_of, serving
 
 from .house import H100_TYPE, House, spec
 
@@ -133,6 +135,26 @@ def test_a_hook_that_refuses_sends_the_wish_to_the_next_machine(cellar: Cellar, 
     cellar.provision_until_quiet()
     assert api.calls == [(FIRST, "start"), (SECOND, "start")]
     assert cellar.instance(name).provider_id == f"webhook://old/{SECOND}"
+
+
+def test_a_node_that_was_given_back_may_be_given_back_again(cellar: Cellar, api: PowerApi) -> None:
+    """Its machine is off and nobody's: a repeated call is answered with OK and keeps no other node from going."""
+    first, second = cellar.grow(2, group="old")
+    cellar.ticks(1)
+    with serving(cellar.ledger, clock=cellar.clock) as server, Client(address_of(server)) as client:
+        client.delete_nodes("old", [f"webhook://old/{FIRST}"])
+        cellar.ticks(6)
+        assert cellar.state(first) == "gone"
+        client.delete_nodes("old", [f"webhook://old/{FIRST}"])
+        assert cellar.state(second) == "provisioning"
+        client.delete_nodes("old", [f"webhook://old/{FIRST.lower()}", f"webhook://old/{SECOND}"])
+        assert cellar.state(second) == "deleting"
+        for stranger in ("webhook://old/attic", f"webhook://h100/{FIRST}", "webhook://old"):
+            with pytest.raises(CallFailed) as refused:
+                client.delete_nodes("old", [stranger])
+            assert refused.value.status == "INVALID_ARGUMENT"
+    cellar.ticks(6)
+    assert api.calls[2:] == [(FIRST, "stop"), (SECOND, "stop")]
 
 
 def test_a_restart_calls_no_hook_again(cellar: Cellar, api: PowerApi) -> None:
