@@ -8,6 +8,7 @@ from app.config import groups
 from app.config.model import Config
 from app.config.specs import by_size
 from app.domain.books import Books
+from app.domain.ids import place_of
 from app.domain.quantity import parse_quantity
 
 _GIB = 2**30
@@ -46,8 +47,8 @@ def _group(name: str, group: groups.WebhookGroup) -> WebhookGroup:
 
 
 def placed(books: Books) -> Sequence[Placed]:
-    """Our own machines that are on by the books, or on their way down."""
-    return [
+    """Our own machines that are on by the books, may be on, or are on their way down."""
+    had = [
         Placed(
             instance_id=instance.instance_id,
             instance=instance.name,
@@ -58,3 +59,16 @@ def placed(books: Books) -> Sequence[Placed]:
         for instance in books.listed_instances()
         if instance.instance_id is not None and books.groups[instance.node_group].spec.kind == "webhook"
     ]
+    left = [
+        Placed(
+            instance_id=surplus.instance_id,
+            instance=surplus.instance,
+            node_group=node_group,
+            machine=machine,
+            created_at=surplus.since,
+        )
+        for surplus in books.cloud.surplus.values()
+        for node_group, machine in (place_of(surplus.instance_id),)
+        if machine
+    ]
+    return [*had, *left]

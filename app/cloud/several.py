@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from app.cloud.port import Balance, Cloud, Deletion, DeletionAnswer, StoredScript
-from app.cloud.webhook import PREFIX, WebhookCloud
+from app.cloud.webhook import WebhookCloud
 from app.config.specs import type_name
+from app.domain.ids import OWN_MACHINES
 from app.domain.machine import Machine, Order, Volume
 from app.domain.offering import Contract, InstanceType
 
@@ -29,7 +30,7 @@ class SeveralClouds:
 
     def get_instance(self, instance_id: str) -> Machine | None:
         """One machine."""
-        if instance_id.startswith(PREFIX) or self._rented is None:
+        if instance_id.startswith(OWN_MACHINES) or self._rented is None:
             return self._own.get_instance(instance_id)
         return self._rented.get_instance(instance_id)
 
@@ -42,7 +43,7 @@ class SeveralClouds:
 
     def delete_instances(self, deletions: Sequence[Deletion]) -> Sequence[DeletionAnswer]:
         """Give back or switch off; one answer each, in the order asked."""
-        own = [one for one in deletions if one.instance_id.startswith(PREFIX) or self._rented is None]
+        own = [one for one in deletions if one.instance_id.startswith(OWN_MACHINES) or self._rented is None]
         rented = [one for one in deletions if one not in own]
         answers = {answer.instance_id: answer for answer in self._own.delete_instances(own)}
         if rented and self._rented is not None:

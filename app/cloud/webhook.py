@@ -14,14 +14,11 @@ from typing import Final
 from app.clock import Clock
 from app.cloud.port import Deletion, DeletionAnswer, DeletionResult
 from app.config.specs import type_name
-from app.domain.ids import Mark
-from app.domain.instance.verdict import MACHINE_UNKNOWN, SWITCH_REFUSED
+from app.domain.ids import Mark, own_instance_id, place_of
+from app.domain.instance.verdict import MACHINE_UNKNOWN, SWITCH_REFUSED, SWITCH_UNANSWERED
 from app.domain.machine import Machine, Order
 from app.domain.offering import Contract, InstanceType
 from app.errors import NotSent, Rejected
-
-PREFIX: Final = "webhook:"
-"""What the ids of such machines begin with: `webhook:<group>/<machine>@<instance>`, new with each time it is on."""
 
 _HOOK_TIMEOUT_S: Final = 60.0
 """Power calls may take a while: a machine's controller answers when it has done it."""
@@ -113,10 +110,10 @@ class WebhookCloud:
             raise Rejected(f"there is no machine {order.location} in {group}", code=MACHINE_UNKNOWN)
         status, words = self._post(switch.scale_up_endpoint, switch, {"name": switch.name, "instance": order.hostname})
         if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-            return f"{PREFIX}{group}/{switch.name}@{order.hostname}"
+            return own_instance_id(group, switch.name, order.hostname)
         if HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
             raise Rejected(f"{switch.name} is not switched on: {words}", code=SWITCH_REFUSED, status=status)
-        raise NotSent(f"{switch.name} is not switched on: {words}", code="webhook_failed", status=status or None)
+        raise NotSent(f"{switch.name} is not switched on: {words}", code=SWITCH_UNANSWERED, status=status or None)
 
     def delete_instances(self, deletions: Sequence[Deletion]) -> Sequence[DeletionAnswer]:
         """Switch machines off."""
@@ -132,7 +129,7 @@ class WebhookCloud:
         if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
             self._stopped.add(deletion.instance_id)
             return DeletionAnswer(instance_id=deletion.instance_id, result=DeletionResult.ACCEPTED)
-        return _refused(deletion, "webhook_failed", f"{switch.name} is not switched off: {words}")
+        return _refused(deletion, SWITCH_UNANSWERED, f"{switch.name} is not switched off: {words}")
 
     def instance_types(self) -> Sequence[InstanceType]:
         """One type for each group."""
@@ -181,12 +178,6 @@ class WebhookCloud:
     def _get(self, url: str, switch: PowerSwitch) -> str:
         status, content = _exchange(urllib.request.Request(url), switch, _STATUS_TIMEOUT_S)  # noqa: S310 - likewise
         return content if status == HTTPStatus.OK else ""
-
-
-def place_of(instance_id: str) -> tuple[str, str]:
-    """Group and machine in an id of ours."""
-    group, _, rest = instance_id.removeprefix(PREFIX).partition("/")
-    return group, rest.rpartition("@")[0]
 
 
 def _exchange(request: urllib.request.Request, switch: PowerSwitch, timeout_s: float) -> tuple[int, str]:

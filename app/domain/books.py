@@ -140,8 +140,11 @@ class Books:
         if named is None:
             return None
         node_group, machine = named
-        listed = self.members(node_group).listed
-        return next((one.name for one in reversed(listed) if (one.location or "").lower() == machine), None)
+        group = self.groups.get(node_group)
+        if group is None or group.spec.kind != "webhook":
+            return None
+        having = (one for one in reversed(self.members(node_group).listed) if one.may_exist or one.start_in_doubt)
+        return next((one.name for one in having if (one.location or "").lower() == machine), None)
 
     def is_free_machine(self, provider_id: str, node_group: str) -> bool:
         """A machine of our own in that group which no instance has."""

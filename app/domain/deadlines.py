@@ -18,11 +18,12 @@ def check_deadlines(command: CheckDeadlines, books: Books, now: datetime) -> Dec
     """Wishes without a machine, machines that never run, failures nobody collects, machines left switched off."""
     events: list[Event] = []
     for instance in books.listed_instances():
-        events.extend(_overdue(instance, books.groups[instance.node_group].spec, command, now))
+        events.extend(_overdue(instance, books, command, now))
     return Decision(tuple(events))
 
 
-def _overdue(instance: Instance, spec: NodeGroupSpec, command: CheckDeadlines, now: datetime) -> Iterable[Event]:
+def _overdue(instance: Instance, books: Books, command: CheckDeadlines, now: datetime) -> Iterable[Event]:
+    spec = books.groups[instance.node_group].spec
     match instance.state:
         case InstanceState.REQUESTED if now - instance.requested_at >= spec.create_timeout:
             yield give_up(instance)
@@ -36,13 +37,13 @@ def _overdue(instance: Instance, spec: NodeGroupSpec, command: CheckDeadlines, n
         case InstanceState.FAILED if (
             instance.failed_at is not None and now - instance.failed_at >= command.failed_expiry
         ):
-            yield release(instance, DeleteReason.FAILED_EXPIRED)
+            yield from release(instance, DeleteReason.FAILED_EXPIRED, books)
         case InstanceState.STOPPED if (
             spec.stopped_action == "delete"
             and instance.stopped_at is not None
             and now - instance.stopped_at >= spec.stopped_after
         ):
-            yield release(instance, DeleteReason.STOPPED_TOO_LONG)
+            yield from release(instance, DeleteReason.STOPPED_TOO_LONG, books)
         case _:
             return
 

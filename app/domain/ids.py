@@ -4,6 +4,9 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+OWN_MACHINES = "webhook:"
+"""What the instance ids of machines of our own begin with."""
+
 _OUR_SCHEMES = frozenset({"verda", "datacrunch", "verdacloud"})
 _MAX_PROVIDER_ID = 512
 _SUFFIX = re.compile(r"[a-z0-9]{8}")
@@ -89,6 +92,19 @@ def node_key(provider_id: str, node_name: str) -> str | None:
         return None
     last = rest.rpartition("/")[2]
     return (last or _bare(node_name)).lower() or None
+
+
+def own_instance_id(node_group: str, machine: str, instance: str) -> str:
+    """The instance id of a machine of our own, `webhook:<group>/<machine>@<instance>`: new with each time it is on."""
+    return f"{OWN_MACHINES}{node_group}/{machine}@{instance}"
+
+
+def place_of(instance_id: str) -> tuple[str, str]:
+    """Group and machine in the instance id of a machine of our own; nowhere for any other."""
+    if not instance_id.startswith(OWN_MACHINES):
+        return "", ""
+    group, _, rest = instance_id.removeprefix(OWN_MACHINES).partition("/")
+    return group, rest.rpartition("@")[0]
 
 
 def own_machine(provider_id: str) -> tuple[str, str] | None:

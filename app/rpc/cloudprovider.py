@@ -125,7 +125,7 @@ class CloudProvider(CloudProviderServicer):
         served_group(self._books, request.id)
         books = self._books
         taken = [node for node in request.nodes if not books.is_free_machine(node.providerID, request.id)]
-        found = [(node, self._named(node, books)) for node in taken]
+        found = [(node, self._named(node)) for node in taken]
         command = DeleteNodes(
             node_group=request.id,
             instances=tuple(instance.name for _, instance in found),
@@ -136,11 +136,11 @@ class CloudProvider(CloudProviderServicer):
         self._ledger.execute(command, call.cause, call.not_after)
         return pb.NodeGroupDeleteNodesResponse()
 
-    def _named(self, node: pb.ExternalGrpcNode, books: Books) -> Instance:
-        key = books.node_key(node.providerID, node.name)
+    def _named(self, node: pb.ExternalGrpcNode) -> Instance:
+        key = self._books.node_key(node.providerID, node.name)
         if key is None:
             raise InvalidRequest(f"node {node.name[:100]!r} ({node.providerID[:100]!r}) is no instance of ours")
-        instance = books.find_by_key(key) or self._ledger.find_ended(key)
+        instance = self._books.find_by_key(key) or self._ledger.find_ended(key)
         if instance is None:
             raise InvalidRequest(f"node {node.name[:100]!r} ({node.providerID[:100]!r}) is no instance of ours")
         return instance

@@ -1,7 +1,7 @@
 """F73: machines behind webhooks, with every job at work: hooks that fail, machines that boot long, one call each."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -13,13 +13,15 @@ from app.cloud.port import Cloud
 from app.cloud.several import SeveralClouds
 from app.cloud.webhook import PowerSwitch, WebhookCloud, WebhookGroup, instance_type
 from app.domain.cloud import RecordCatalogue
-from app.domain.instance.events import ErrorClass, FailureCode
+from app.domain.envelope import Event, Recorded
+from app.domain.instance.events import ErrorClass, FailureCode, InstanceCreated
 from app.domain.nodegroup.spec import NodeGroupSpec
 from app.rpc.client import CallFailed, Client
 from examples.power_api import PowerApi
 from tests.rpc.serving import address_of, serving
 
 from .house import H100_TYPE, House, spec
+from .world import Killed
 
 FIRST, SECOND = "GPU-Worker-1", "gpu-worker-2"
 OLD = NodeGroupSpec(
@@ -155,6 +157,99 @@ def test_a_node_that_was_given_back_may_be_given_back_again(cellar: Cellar, api:
             assert refused.value.status == "INVALID_ARGUMENT"
     cellar.ticks(6)
     assert api.calls[2:] == [(FIRST, "stop"), (SECOND, "stop")]
+
+
+def on_in_spite_of(api: PowerApi, *answers: int) -> None:
+    """The first machine has been switched on by the next call, which is answered otherwise, as are those after it."""
+    api.answers = list(answers)
+    api.started[FIRST] = 0.0
+
+
+@pytest.mark.parametrize("way", ["shrink", "delete"])
+def test_a_machine_that_was_switched_on_without_a_word_goes_with_its_wish(
+    cellar: Cellar, api: PowerApi, way: str
+) -> None:
+    """502 by a gateway: once the wish is gone nobody knows of the machine. One stop, also over a restart."""
+    on_in_spite_of(api, 502)
+    (name,) = cellar.grow(group="old")
+    cellar.provision.run()
+    if way == "shrink":
+        cellar.shrink(1, group="old")
+    else:
+        cellar.delete(name, group="old")
+    assert (cellar.state(name), cellar.target("old")) == ("cancelled", 0)
+    cellar.restart()
+    cellar.ticks(6)
+    cellar.restart()
+    cellar.ticks(6)
+    assert api.calls == [(FIRST, "start"), (FIRST, "stop")]
+    assert api.status(FIRST) == "off"
+    assert not cellar.books.cloud.surplus
+
+
+def test_a_machine_switched_on_right_before_a_crash_goes_with_its_wish(cellar: Cellar, api: PowerApi) -> None:
+    """Killed between the hook and its record; the autoscaler gives the wish back before the doubt is resolved."""
+
+    def killed(recorded: Sequence[Recorded[Event]]) -> None:
+        if any(isinstance(item.event, InstanceCreated) for item in recorded):
+            raise Killed
+
+    (name,) = cellar.grow(group="old")
+    cellar.trap.on_append = killed
+    with pytest.raises(Killed):
+        cellar.provision.run()
+    cellar.restart()
+    cellar.delete(name, group="old")
+    cellar.ticks(20)
+    assert cellar.state(name) == "cancelled"
+    assert api.calls == [(FIRST, "start"), (FIRST, "stop")]
+    assert not cellar.books.cloud.surplus
+
+
+def test_a_wish_that_goes_on_to_another_machine_leaves_none_on(cellar: Cellar, api: PowerApi) -> None:
+    """502 and then 409, "it is on already": the other machine is the wish's, the first is switched off."""
+    on_in_spite_of(api, 502, 409)
+    (name,) = cellar.grow(group="old")
+    cellar.ticks(8)
+    assert cellar.instance(name).location == SECOND
+    assert sorted(api.calls) == sorted([(FIRST, "start")] * 2 + [(SECOND, "start"), (FIRST, "stop")])
+    assert (api.status(FIRST), set(api.started)) == ("off", {SECOND})
+
+
+def test_a_machine_is_free_again_only_when_it_is_off(cellar: Cellar, api: PowerApi) -> None:
+    """What another wish uses is not switched off under it: it takes the other machine, and a third one waits."""
+    on_in_spite_of(api, 502)
+    (doubtful,) = cellar.grow(group="old")
+    cellar.provision.run()
+    (second,) = cellar.grow(group="old")
+    cellar.provision.run()
+    cellar.delete(doubtful, group="old")
+    (third,) = cellar.grow(group="old")
+    api.answers = [500]
+    cellar.ticks(2)
+    assert (cellar.state(third), cellar.instance(second).location) == ("requested", SECOND)
+    cellar.ticks(6)
+    assert cellar.instance(third).provider_id == f"webhook://old/{FIRST}"
+    assert api.calls == [
+        (FIRST, "start"),
+        (SECOND, "start"),
+        (FIRST, "stop"),
+        (FIRST, "stop"),
+        (FIRST, "start"),
+    ]
+
+
+def test_a_wish_that_failed_for_good_leaves_no_machine_on(cellar: Cellar, api: PowerApi) -> None:
+    """500 for ten minutes: whether it is on for all that nobody knows, so it is switched off when it is collected."""
+    on_in_spite_of(api, *[500] * 1000)
+    (name,) = cellar.grow(group="old")
+    while cellar.state(name) != "failed":
+        cellar.ticks(1)
+    api.answers, api.calls = [], []
+    cellar.delete(name, group="old")
+    cellar.ticks(6)
+    assert api.calls == [(FIRST, "stop")]
+    assert (cellar.state(name), api.status(FIRST)) == ("cancelled", "off")
 
 
 def test_a_restart_calls_no_hook_again(cellar: Cellar, api: PowerApi) -> None:

@@ -38,6 +38,7 @@ from app.domain.instance.events import (
 from app.domain.instance.ladder import exhausted, next_rung, refused_with_the_account
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
+from app.domain.instance.switching import cancelled, doubted, left_on, taken
 from app.domain.instance.verdict import pause
 from app.domain.nodegroup.joining import failed_by_breaker, probe_or_fail
 from app.domain.nodegroup.state import NodeGroup
@@ -56,29 +57,22 @@ def attempt_create(command: AttemptCreate, books: Books, now: datetime) -> Decis
         return Decision()
     group = books.groups[instance.node_group]
     if group.retired:
-        return Decision((_cancel(instance, CancelReason.GROUP_RETIRED),))
+        return Decision(cancelled(instance, CancelReason.GROUP_RETIRED, books))
     shared = refused_with_the_account(instance, books, now)
     if shared is not None:
         return Decision((shared,))
-    taken = _taken(instance, group, books)
-    rung = next_rung(replace(instance, closed_rungs=(*instance.closed_rungs, *taken)), group, now)
-    if rung is None and taken:
+    others = taken(instance, group, books)
+    free = replace(instance, closed_rungs=(*instance.closed_rungs, *others))
+    rung = doubted(instance, group) or next_rung(free, group, now)
+    if rung is None and others:
         return Decision()  # waits for a machine of our own that is on its way down, or for the end of its time
     if rung is None:
         return Decision((exhausted(instance, group, now),))
     admitted = probe_or_fail(instance, group, now)
     if admitted is None:
         return Decision((failed_by_breaker(instance, group),))
-    return Decision((*admitted, _attempt(instance, group, rung, books)))
-
-
-def _taken(instance: Instance, group: NodeGroup, books: Books) -> tuple[Offering, ...]:
-    """Machines of our own that other instances have: there is one of each."""
-    if group.spec.kind != "webhook":
-        return ()
-    others = (one for one in books.members(group.name).listed if one.name != instance.name and one.may_exist)
-    places = {one.location for one in others}
-    return tuple(rung for rung in group.spec.ladder() if rung.location in places)
+    left = left_on(instance, books) if instance.start_in_doubt and rung != instance.tried else ()
+    return Decision((*left, *admitted, _attempt(instance, group, rung, books)))
 
 
 def _attempt(instance: Instance, group: NodeGroup, rung: Offering, books: Books) -> CreateAttempted:
@@ -105,11 +99,11 @@ def record_created(command: RecordCreated, books: Books) -> Decision:
         return Decision((too_many(instance, command.instance_id, "duplicate"),))
     if instance.state.is_ended:
         return Decision((too_many(instance, command.instance_id, "released"),))
-    taken = created(instance, books, command.instance_id, instance.location, command.found)
+    born = created(instance, books, command.instance_id, instance.location, command.found)
     refused = books.cloud.account
     if refused is None or books.groups[instance.node_group].spec.kind == "webhook":
-        return Decision((taken,))
-    return Decision((taken, AccountAccepted(since=refused.since)))
+        return Decision((born,))
+    return Decision((born, AccountAccepted(since=refused.since)))
 
 
 def created(instance: Instance, books: Books, instance_id: str, location: str | None, found: Found) -> InstanceCreated:
@@ -174,15 +168,13 @@ def rule_out_create(command: RuleOutCreate, books: Books) -> Decision:
         looked_since=instance.unknown_since,
     )
     if instance.state is InstanceState.DELETING:
-        return Decision((ruled_out, _cancel(instance, CancelReason.NEVER_CREATED)))
+        return Decision((ruled_out, *cancelled(instance, CancelReason.NEVER_CREATED, books)))
     reverted_at = books.installation.reverted_at
     if reverted_at is not None and instance.attempted_at is not None and instance.attempted_at <= reverted_at:
-        return Decision((ruled_out, _cancel(instance, CancelReason.BOOKS_REVERTED)))
+        reason = CancelReason.BOOKS_REVERTED
+        forgotten = InstanceCancelled(instance=instance.name, node_group=instance.node_group, reason=reason)
+        return Decision((ruled_out, forgotten))
     return Decision((ruled_out,))
-
-
-def _cancel(instance: Instance, reason: CancelReason) -> InstanceCancelled:
-    return InstanceCancelled(instance=instance.name, node_group=instance.node_group, reason=reason)
 
 
 def is_due_for_deletion(instance: Instance, now: datetime, interrupted: Collection[str]) -> bool:

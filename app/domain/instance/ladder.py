@@ -18,10 +18,11 @@ from app.domain.instance.events import (
 )
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
-from app.domain.instance.verdict import NO_CAPACITY, Verdict, account_pause, judge, pause
+from app.domain.instance.switching import left_on
+from app.domain.instance.verdict import NO_CAPACITY, SWITCH_UNANSWERED, Verdict, account_pause, judge, pause
 from app.domain.nodegroup.events import NodeGroupClosed, OfferingRested
 from app.domain.nodegroup.state import NodeGroup, Rest
-from app.domain.offering import Contract, Offering
+from app.domain.offering import Offering
 
 
 def next_rung(instance: Instance, group: NodeGroup, now: datetime) -> Offering | None:
@@ -73,12 +74,22 @@ def record_create_refused(command: RecordCreateRefused, books: Books, now: datet
         cancelled = InstanceCancelled(
             instance=instance.name, node_group=instance.node_group, reason=CancelReason.NEVER_CREATED
         )
-        return Decision((refused, *rested, cancelled))
+        return Decision((refused, *rested, cancelled, *_left_on(instance, command, books)))
+    left = _left_on(instance, command, books) if verdict.rung_closed else ()
     if instance.state is not InstanceState.SUBMITTING:
-        return Decision((refused, *rested))
+        return Decision((refused, *rested, *left))
     if verdict.final or (verdict.rung_closed and _is_last_rung(instance, books, now)):
-        return Decision((refused, *rested, _failed_for(instance, refused)))
-    return Decision((refused, *rested))
+        return Decision((refused, *rested, *left, _failed_for(instance, refused)))
+    return Decision((refused, *rested, *left))
+
+
+def _left_on(instance: Instance, command: RecordCreateRefused, books: Books) -> tuple[Event, ...]:
+    """A machine of our own that this call or one before it may have switched on, and that the wish now lets go of.
+
+    A wish with more attempts than offerings closed has had a call that nobody answered.
+    """
+    earlier = instance.attempt > len(instance.closed_rungs) + 1
+    return left_on(instance, books) if earlier or command.code == SWITCH_UNANSWERED else ()
 
 
 def _beyond_this_wish(
@@ -98,7 +109,7 @@ def _rested(
     instance: Instance, books: Books, refused: CreateRefused | CreateFailed, now: datetime
 ) -> tuple[Event, ...]:
     """The offering rests, unless it does so already because of a refusal that this wish has been counted among."""
-    group, tried = books.groups[instance.node_group], _tried(instance)
+    group, tried = books.groups[instance.node_group], instance.tried
     if tried not in group.spec.ladder() or not group.spec.ladder_cooldown:
         return ()
     known = next((rest for rest in group.rests if rest.offering == tried and rest.until > now), None)
@@ -146,17 +157,9 @@ def refused_with_the_account(instance: Instance, books: Books, now: datetime) ->
     )
 
 
-def _tried(instance: Instance) -> Offering:
-    return Offering(
-        instance_type=instance.instance_type or "",
-        location=instance.location or "",
-        contract=instance.contract or Contract.ON_DEMAND,
-    )
-
-
 def _is_last_rung(instance: Instance, books: Books, now: datetime) -> bool:
     """No offering is left once the one that was just tried is closed too."""
-    closed = (*instance.closed_rungs, _tried(instance))
+    closed = (*instance.closed_rungs, instance.tried)
     return next_rung(replace(instance, closed_rungs=closed), books.groups[instance.node_group], now) is None
 
 

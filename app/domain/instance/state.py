@@ -97,6 +97,23 @@ class Instance:
         return self.instance_id is not None or self.create_is_open
 
     @property
+    def tried(self) -> Offering:
+        """What was ordered last."""
+        return Offering(
+            instance_type=self.instance_type or "",
+            location=self.location or "",
+            contract=self.contract or Contract.ON_DEMAND,
+        )
+
+    @property
+    def start_in_doubt(self) -> bool:
+        """Its last create call was neither taken nor refused for good, and is to be repeated.
+
+        A cloud's lists tell what came of it. A machine of our own may be on by it, and nothing else tells.
+        """
+        return self.attempt > 0 and not self.may_exist and self.tried not in self.closed_rungs
+
+    @property
     def may_return(self) -> bool:
         """Ended in the books alone, and not given back since: should its machine be there, it is taken back.
 

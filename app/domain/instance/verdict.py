@@ -125,6 +125,8 @@ _UNMADE = Verdict(
 SWITCH_REFUSED = "webhook_refused"
 MACHINE_UNKNOWN = "unknown_machine"
 """Codes of ours for machines of our own that were not switched on."""
+SWITCH_UNANSWERED = "webhook_failed"
+"""And for one that may have been: no answer came, or one that is no refusal."""
 
 _POWER = Verdict(
     error_class=ErrorClass.OTHER,

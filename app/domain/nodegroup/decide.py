@@ -7,11 +7,11 @@ from app.domain.instance.events import (
     CancelReason,
     DeleteReason,
     DeleteRequested,
-    InstanceCancelled,
     InstanceRequested,
 )
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
+from app.domain.instance.switching import cancelled
 from app.domain.nodegroup.budget import excess, short_runway
 from app.domain.nodegroup.commands import ApplyConfiguration, DecreaseTargetSize, DeleteNodes, IncreaseSize
 from app.domain.nodegroup.events import (
@@ -121,7 +121,8 @@ def decrease_target_size(command: DecreaseTargetSize, books: Books) -> Decision:
         new_target=members.target_size - len(released),
         instances=tuple(instance.name for instance in released),
     )
-    return Decision((decreased, *(_cancelled(instance, CancelReason.TARGET_DECREASED) for instance in released)))
+    dropped = (event for one in released for event in cancelled(one, CancelReason.TARGET_DECREASED, books))
+    return Decision((decreased, *dropped))
 
 
 def delete_nodes(command: DeleteNodes, books: Books) -> Decision:
@@ -153,7 +154,7 @@ def delete_nodes(command: DeleteNodes, books: Books) -> Decision:
         DeleteRequested(instance=instance.name, node_group=instance.node_group, reason=DeleteReason.SCALE_DOWN)
         for instance in lost
     )
-    releases = (*(release(instance, DeleteReason.SCALE_DOWN) for instance in wanted), *final)
+    releases = (*(event for one in wanted for event in release(one, DeleteReason.SCALE_DOWN, books)), *final)
     if not wanted:
         return Decision(releases)
     scale_down = ScaleDownRequested(
@@ -165,15 +166,11 @@ def delete_nodes(command: DeleteNodes, books: Books) -> Decision:
     return Decision((scale_down, *releases))
 
 
-def release(instance: Instance, reason: DeleteReason) -> Event:
-    """The event that lets go of a live instance: a deletion if a machine may exist, else a cancellation."""
+def release(instance: Instance, reason: DeleteReason, books: Books) -> tuple[Event, ...]:
+    """What lets go of a live instance: a deletion if a machine may exist, else a cancellation."""
     if instance.may_exist:
-        return DeleteRequested(instance=instance.name, node_group=instance.node_group, reason=reason)
-    return _cancelled(instance, CancelReason.DELETED)
-
-
-def _cancelled(instance: Instance, reason: CancelReason) -> InstanceCancelled:
-    return InstanceCancelled(instance=instance.name, node_group=instance.node_group, reason=reason)
+        return (DeleteRequested(instance=instance.name, node_group=instance.node_group, reason=reason),)
+    return cancelled(instance, CancelReason.DELETED, books)
 
 
 def apply_configuration(command: ApplyConfiguration, books: Books) -> Decision:
@@ -224,4 +221,4 @@ def _retired(group: NodeGroup, books: Books) -> list[Event]:
     listed = books.members(group.name).listed
     unsent = [instance for instance in listed if instance.state is InstanceState.REQUESTED]
     retired = NodeGroupRetired(node_group=group.name, instances=len(listed) - len(unsent))
-    return [retired, *(_cancelled(instance, CancelReason.GROUP_RETIRED) for instance in unsent)]
+    return [retired, *(event for one in unsent for event in cancelled(one, CancelReason.GROUP_RETIRED, books))]

@@ -61,7 +61,8 @@ def drain(command: DrainNodeGroup, books: Books) -> Decision:
     scale_down = ScaleDownRequested(
         node_group=group.name, count=len(live), new_target=0, instances=tuple(instance.name for instance in live)
     )
-    return Decision((*paused.events, scale_down, *(release(instance, DeleteReason.DRAINED) for instance in live)))
+    releases = (event for instance in live for event in release(instance, DeleteReason.DRAINED, books))
+    return Decision((*paused.events, scale_down, *releases))
 
 
 def _group(command: PauseNodeGroup | ResumeNodeGroup | DrainNodeGroup, books: Books) -> NodeGroup:

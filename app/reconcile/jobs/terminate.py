@@ -126,7 +126,9 @@ class Terminate:
             volumes = (machine.os_volume_id,) if machine.os_volume_id else None
             permanent = self._is_permanent(surplus.instance)
             deletion = Deletion(instance_id=surplus.instance_id, volume_ids=volumes, permanent=permanent)
-            self.bench.cloud.delete_instances([deletion])
+            answers = self.bench.cloud.delete_instances([deletion])
+            for refused in (answer for answer in answers if answer.result is DeletionResult.REFUSED):
+                _log.warning("machine too many not deleted yet", instance_id=surplus.instance_id, error=refused.message)
         except CloudError as error:
             _log.warning("machine too many not deleted yet", instance_id=surplus.instance_id, error=error.message)
 

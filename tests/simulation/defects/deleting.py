@@ -100,10 +100,11 @@ def _cancel(item: Instance) -> InstanceCancelled:
     return InstanceCancelled(instance=item.name, node_group=item.node_group, reason=CancelReason.TARGET_DECREASED)
 
 
-def _release_without_doubt(instance: Instance, reason: DeleteReason) -> Event:
+def _release_without_doubt(instance: Instance, reason: DeleteReason, _books: Books) -> tuple[Event, ...]:
+    name, group = instance.name, instance.node_group
     if instance.instance_id is not None:
-        return DeleteRequested(instance=instance.name, node_group=instance.node_group, reason=reason)
-    return InstanceCancelled(instance=instance.name, node_group=instance.node_group, reason=CancelReason.DELETED)
+        return (DeleteRequested(instance=name, node_group=group, reason=reason),)
+    return (InstanceCancelled(instance=name, node_group=group, reason=CancelReason.DELETED),)
 
 
 def _due_late(instance: Instance, now: datetime, interrupted: Any) -> bool:

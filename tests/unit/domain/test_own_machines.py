@@ -7,10 +7,21 @@ from decimal import Decimal
 import pytest
 
 from app.domain.account import AccountRefused
-from app.domain.cloud import RecordBalance
+from app.domain.cloud import DuplicateInstanceDetected, RecordBalance, RecordSurplusGone
 from app.domain.explain.group import explain_group
-from app.domain.instance.commands import AttemptCreate, RecordCreated, RecordCreateRefused, Refusal
+from app.domain.instance.commands import (
+    AttemptCreate,
+    CheckDeadlines,
+    ConfirmEnded,
+    RecordCreated,
+    RecordCreateRefused,
+    RecordCreateUnknown,
+    Refusal,
+    RuleOutCreate,
+)
 from app.domain.instance.events import (
+    CancelReason,
+    CreateAttempted,
     CreateFailed,
     CreateRefused,
     DeleteReason,
@@ -18,15 +29,17 @@ from app.domain.instance.events import (
     ErrorClass,
     FailureCode,
     Found,
+    InstanceCancelled,
 )
 from app.domain.nodegroup.budget import excess
+from app.domain.nodegroup.commands import DrainNodeGroup
 from app.domain.nodegroup.spec import NodeGroupSpec
 from app.domain.offering import Contract
 from app.domain.template import build_template
 
-from .facts import H100_TYPE, catalogue, configured, h100, running
+from .facts import H100, H100_TYPE, catalogue, configured, h100, running
 from .scenario import NOON, Scenario
-from .wishes import increase
+from .wishes import configuration, decrease, delete, increase
 
 A, B, C = "old-aaaaaaaa", "old-bbbbbbbb", "old-cccccccc"
 OLD = NodeGroupSpec(
@@ -69,6 +82,46 @@ def refused_by_hook(
     )
 
 
+A_SMALL = DuplicateInstanceDetected(
+    instance_id=f"webhook:old/small@{A}", instance=A, reason="may have been switched on"
+)
+UNANSWERED = RecordCreateRefused(
+    instance=A,
+    attempt=1,
+    refusal=Refusal.NOT_SENT,
+    status=502,
+    code="webhook_failed",
+    message="small is not switched on: HTTP 502",
+    retry_after=None,
+)
+ATTEMPT = AttemptCreate(instance=A)
+LEAVES = configuration(H100)
+DRAIN = DrainNodeGroup(node_group="old", operator="anna", reason="the cellar is wet")
+sent = cellar.given(increase(1, A, group="old"), ATTEMPT)
+doubtful = sent.given(UNANSWERED, timedelta(seconds=2))
+"""Nobody knows whether `small` is on: its hook was called for A, and a gateway answered for it."""
+
+
+def no_longer_wanted(reason: CancelReason) -> InstanceCancelled:
+    """A is dropped."""
+    return InstanceCancelled(instance=A, node_group="old", reason=reason)
+
+
+def attempted_at_small(name: str) -> CreateAttempted:
+    """The hook of `small` is being called for this wish."""
+    return CreateAttempted(
+        instance=name,
+        node_group="old",
+        attempt=1,
+        instance_type="webhook.old",
+        image="none",
+        location="small",
+        contract=Contract.ON_DEMAND,
+        price_per_hour=None,
+        currency="usd",
+    )
+
+
 def test_the_smallest_free_machine_is_taken() -> None:
     """And each of them once; the provider id is the machine's."""
     story = on(on(cellar.given(increase(2, A, B, group="old")), A, "small"), B, "Large")
@@ -84,6 +137,13 @@ def test_a_node_is_recognised_by_its_machine() -> None:
     assert story.books.find("webhook://old/SMALL", "small") == story.instance(A)
     assert story.books.find("webhook://old/Large", "Large") is None
     assert story.books.find("webhook://other/small", "small") is None
+    assert story.given(*running("h100-dddddddd")).books.find("webhook://h100/FIN-01", "x") is None
+
+
+def test_a_node_is_recognised_while_its_start_is_in_doubt() -> None:
+    """It is on, only nobody has said so yet; a wish that was refused there is none of its."""
+    assert doubtful.books.find("webhook://old/small", "small") == doubtful.instance(A)
+    assert sent.given(refused_by_hook(404)).books.find("webhook://old/small", "small") is None
 
 
 def test_a_wish_waits_for_a_machine_on_its_way_down() -> None:
@@ -132,6 +192,97 @@ def test_an_account_without_money_keeps_no_machine_of_our_own_off() -> None:
     account = story.books.cloud.account
     assert account is not None
     assert account.failures == 1
+
+
+def test_what_a_wish_may_have_switched_on_is_switched_off_when_it_is_dropped() -> None:
+    """No list shows it, so this is the last moment at which anybody knows of it. It does not count."""
+    for command in (decrease(-1, "old"), delete(A, group="old"), LEAVES, DRAIN):
+        _, *events = doubtful.when(command).events
+        assert events[-1] == A_SMALL
+        assert isinstance(events[-2], InstanceCancelled)
+        after = doubtful.given(command)
+        assert after.books.target_size("old") == 0
+        assert after.when(AttemptCreate(instance=A)).events == ()
+    after = doubtful.given(delete(A, group="old"))
+    after.when(delete(A, group="old")).then_nothing()
+
+
+def test_nothing_is_switched_off_for_a_wish_that_called_no_hook_or_was_refused() -> None:
+    """A proven no is a no."""
+    for story in (cellar.given(increase(1, A, group="old")), sent.given(refused_by_hook(404))):
+        assert A_SMALL not in story.when(delete(A, group="old")).events
+    given_back = sent.given(delete(A, group="old"))
+    assert given_back.when(refused_by_hook(404)).events[-1] == no_longer_wanted(CancelReason.NEVER_CREATED)
+
+
+def test_a_start_that_fails_after_its_wish_was_given_back_is_taken_back() -> None:
+    """The hook hung, the autoscaler did not wait for it."""
+    given_back = sent.given(delete(A, group="old"))
+    _, *events = given_back.when(UNANSWERED).events
+    assert events == [no_longer_wanted(CancelReason.NEVER_CREATED), A_SMALL]
+
+
+def test_a_start_of_which_nothing_was_recorded_is_taken_back() -> None:
+    """The process was killed between the hook and its record, and the autoscaler gave the wish back."""
+    killed = sent.given(RecordCreateUnknown(instance=A, attempt=1, reason="interrupted"), delete(A, group="old"))
+    _, *events = killed.when(RuleOutCreate(instance=A, attempt=1)).events
+    assert events == [no_longer_wanted(CancelReason.NEVER_CREATED), A_SMALL]
+    wanted = sent.given(RecordCreateUnknown(instance=A, attempt=1, reason="interrupted"))
+    again = wanted.given(RuleOutCreate(instance=A, attempt=1))
+    assert again.given(ATTEMPT).instance(A).location == "small"
+    assert again.when(delete(A, group="old")).events[-1] == A_SMALL
+
+
+def test_a_start_that_may_have_happened_is_repeated_at_the_same_machine() -> None:
+    """Though a smaller one has become free: else the first would stay on for nobody."""
+    story = on(cellar.given(increase(1, B, group="old")), B, "small").given(increase(1, A, group="old"), ATTEMPT)
+    story = story.given(UNANSWERED, timedelta(seconds=2), delete(B, group="old"))
+    story = story.given(ConfirmEnded(instance=B, instance_id=f"webhook:old/small@{B}", known_by_id=False))
+    assert story.given(ATTEMPT).instance(A).location == "Large"
+
+
+def test_a_machine_that_may_be_on_is_nobody_elses() -> None:
+    """Until its wish has it or it is switched off: who takes it meanwhile would have it switched off under him."""
+    story = doubtful.given(increase(1, B, group="old"), AttemptCreate(instance=B))
+    assert story.instance(B).location == "Large"
+    story = story.given(delete(A, group="old"), increase(1, C, group="old"))
+    story.when(AttemptCreate(instance=C)).then_nothing()
+    off = story.given(RecordSurplusGone(instance_id=A_SMALL.instance_id), AttemptCreate(instance=C))
+    assert off.instance(C).location == "small"
+
+
+def test_a_refusal_after_a_start_that_may_have_happened_leaves_no_machine_on() -> None:
+    """The second call says that it did nothing; the first may have. The wish goes on to the next machine."""
+    story = doubtful.given(ATTEMPT)
+    after = story.given(replace(refused_by_hook(409), attempt=2))
+    assert set(after.books.cloud.surplus) == {A_SMALL.instance_id}
+    assert after.given(ATTEMPT).instance(A).location == "Large"
+    alone = cellar.given(configured(OLD.model_copy(update={"locations": ("small",)})), increase(1, A, group="old"))
+    alone = alone.given(ATTEMPT, UNANSWERED, timedelta(seconds=2), ATTEMPT, replace(refused_by_hook(409), attempt=2))
+    assert alone.instance(A).state == "failed"
+    assert set(alone.books.cloud.surplus) == {A_SMALL.instance_id}
+
+
+def test_a_failed_wish_keeps_what_it_may_have_switched_on_until_it_is_collected() -> None:
+    """By the autoscaler, or after `failed_expiry`."""
+    failed = doubtful.given(timedelta(hours=1), CheckDeadlines(failed_expiry=timedelta(minutes=30)))
+    assert failed.instance(A).state == "failed"
+    assert failed.when(delete(A, group="old")).events[-1] == A_SMALL
+    expired = failed.given(timedelta(minutes=30)).when(CheckDeadlines(failed_expiry=timedelta(minutes=30)))
+    expired.then(no_longer_wanted(CancelReason.DELETED), A_SMALL)
+
+
+def test_a_machine_that_leaves_the_configuration_is_left_with_what_it_may_be() -> None:
+    """The wish goes on to another, and nobody forgets the first: its hook is gone, and a person is told."""
+    story = doubtful.given(configured(OLD.model_copy(update={"locations": ("Large",)})))
+    first, second = story.when(ATTEMPT).events
+    assert (first, second.type) == (A_SMALL, "instance.create-attempted")
+
+
+def test_a_machine_that_two_wishes_name_is_not_switched_off_under_one() -> None:
+    """Books of before doubt kept a machine may hold such a pair."""
+    both = doubtful.given(increase(1, B, group="old"), attempted_at_small(B))
+    assert A_SMALL not in both.when(delete(A, group="old")).events
 
 
 def test_its_template_promises_what_is_known() -> None:
