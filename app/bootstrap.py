@@ -164,6 +164,7 @@ class App:
             apply=lambda changed, cause: _apply(changed, self.ledger, cause),
             follow=self._follow,
             token=self._ids.token,
+            servable=self._clouds.servable,
         )
 
     def _follow(self, loaded: LoadedConfig) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from app.clock import Clock
-from app.cloud.own import switches
+from app.cloud.own import switches, with_former
 from app.cloud.port import Cloud
 from app.cloud.several import SeveralClouds
 from app.cloud.verda.calls import Observer
@@ -14,15 +14,12 @@ from app.cloud.verda.transport import Limits
 from app.cloud.webhook import Placed, WebhookCloud
 from app.config.groups import NodeGroup
 from app.config.model import Config
+from app.domain.service import OWN_MACHINES
 from app.errors import ConfigurationError, Problem
 from app.simulator.http import Simulator
 
 SIMULATOR_CLIENT = "simulator"
 """Id and secret that the embedded simulator accepts; the real API has never heard of them."""
-
-
-OWN_MACHINES = "webhook"
-"""The backend of an installation that rents nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +35,10 @@ class Backend:
 def backend_of(config: Config, simulator: Simulator | None) -> Backend:
     """The simulator if there is one, else the configured account; never one in place of the other.
 
+    An account is used also if all groups are machines of our own: those that left may have rented ones to give back.
+
     Raises:
-        ConfigurationError: there is no simulator and no complete pair of credentials.
+        ConfigurationError: there is no simulator and no complete pair of credentials, and a group that rents.
     """
     if simulator is not None:
         return Backend(
@@ -49,9 +48,9 @@ def backend_of(config: Config, simulator: Simulator | None) -> Backend:
             client_secret=SIMULATOR_CLIENT,
         )
     verda = config.verda
-    if not any(isinstance(group, NodeGroup) for group in config.node_groups.values()) and config.node_groups:
-        return Backend(name=OWN_MACHINES, base_url="", client_id="", client_secret="")
     if verda.client_id is None or verda.client_secret is None:
+        if not may_rent(config):
+            return Backend(name=OWN_MACHINES, base_url="", client_id="", client_secret="")
         message = "no credentials: set VERDA_CLIENT_ID and VERDA_CLIENT_SECRET, or say --with-simulator"
         raise ConfigurationError((Problem(source="environment", line=None, path="verda", message=message),))
     return Backend(
@@ -60,6 +59,12 @@ def backend_of(config: Config, simulator: Simulator | None) -> Backend:
         client_id=verda.client_id,
         client_secret=verda.client_secret.get_secret_value(),
     )
+
+
+def may_rent(config: Config) -> bool:
+    """Whether a group rents its machines; of none at all nobody knows yet."""
+    groups = config.node_groups.values()
+    return not groups or any(isinstance(group, NodeGroup) for group in groups)
 
 
 def _is_loopback(base_url: str) -> bool:
@@ -75,9 +80,18 @@ class Clouds:
     rented: VerdaCloud | None
     own: WebhookCloud
 
+    def servable(self, config: Config, running: Config) -> Config:
+        """The configuration as far as it needs no restart: without an account, groups that rent stay as they are."""
+        if self.rented is not None:
+            return config
+        groups = {name: group for name, group in config.node_groups.items() if not isinstance(group, NodeGroup)}
+        waiting = config.node_groups.keys() - groups.keys()
+        former = {name: group for name, group in running.node_groups.items() if name in waiting}
+        return config.model_copy(update={"node_groups": former | groups})
+
     def follow(self, config: Config) -> None:
-        """Other machines of our own take effect at once."""
-        self.own.groups = switches(config)
+        """Other machines of our own take effect at once; those that left can be switched off until the next start."""
+        self.own.groups = with_former(switches(config), self.own.groups)
 
 
 def build_clouds(

@@ -11,6 +11,7 @@ from prometheus_client.metrics_core import Metric
 
 from app.config.difference import differences
 from app.config.load import LoadedConfig
+from app.config.model import Config
 from app.domain.envelope import Cause
 from app.domain.service import RejectConfiguration
 from app.errors import ConfigurationError
@@ -20,7 +21,7 @@ from app.log import get_logger
 from app.metrics import Computed
 
 LIVE: Final = frozenset({"node_groups", "max_hourly_cost", "balance_runway", "logging"})
-"""Sections that take effect without a restart; everything else was built into what runs."""
+"""Sections that take effect without a restart, if they can be served; everything else was built into what runs."""
 
 VALID: Final = Computed("configuration_valid", "1 while the configuration's file is valid, 0 once it was rejected.")
 HASHES: Final = Computed(
@@ -52,8 +53,8 @@ class Reload:
     """A job that looks whether the file has changed, by its content: a ConfigMap is swapped by renaming a directory.
 
     A file that is not valid any more changes nothing: the configuration before it stays, the log, `/readyz` and a
-    metric say so. `apply` brings groups and budget of a configuration into the books; `follow` does the rest; `token`
-    makes correlation ids.
+    metric say so. `servable` is a configuration as far as it can follow one that runs without a restart; `apply` brings
+    its groups and budget into the books; `follow` does the rest; `token` makes correlation ids.
     """
 
     name: ClassVar[str] = "configuration"
@@ -67,12 +68,14 @@ class Reload:
         apply: Callable[[LoadedConfig, Cause], None],
         follow: Callable[[LoadedConfig], None],
         token: Callable[[], str],
+        servable: Callable[[Config, Config], Config],
     ) -> None:
         self._origin = origin
         self._ledger = ledger
         self._apply = apply
         self._follow = follow
         self._token = token
+        self._servable = servable
         self._lock = threading.Lock()
         self._running = running
         self._seen = running.sha256
@@ -127,12 +130,12 @@ class Reload:
             _log.error("configuration rejected, the earlier one stays", problem=str(problem))
 
     def _take(self, loaded: LoadedConfig, cause: Cause) -> None:
-        changes = differences(self._running.config, loaded.config)
-        waiting = [change for change in changes if change.path.partition(".")[0] not in LIVE]
+        running = self._running.config
         live = {name: getattr(loaded.config, name) for name in LIVE}
-        effective = LoadedConfig(
-            config=self._running.config.model_copy(update=live), warnings=loaded.warnings, sha256=loaded.sha256
-        )
+        config = self._servable(running.model_copy(update=live), running)
+        changes = differences(running, loaded.config)
+        waiting = differences(config, loaded.config)
+        effective = LoadedConfig(config=config, warnings=loaded.warnings, sha256=loaded.sha256)
         self._apply(effective, cause)
         self._follow(effective)
         for change in changes:

@@ -14,10 +14,11 @@ from app.cli.settings import CONFIG, ConfigOption
 from app.clock import SystemClock
 from app.cloud.verda.cloud import VerdaCloud
 from app.cloud.verda.transport import Limits
-from app.clouds import OWN_MACHINES, backend_of
+from app.clouds import backend_of
 from app.config.load import LoadedConfig, load
 from app.config.model import Config
 from app.config.secrets import secrets_of
+from app.domain.service import OWN_MACHINES
 from app.errors import ConfigurationError
 from app.log import set_up_logging
 

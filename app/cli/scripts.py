@@ -10,7 +10,7 @@ from app.bootstrap import log_as_configured
 from app.cli.options import NodesOption
 from app.cli.serve import stop_on_signals
 from app.cloud.verda.cloud import VerdaCloud
-from app.clouds import OWN_MACHINES, backend_of
+from app.clouds import backend_of, may_rent
 from app.config.load import load_given
 from app.config.scripts import sources
 from app.config.specs import to_specs
@@ -46,9 +46,9 @@ def script_server(
     token = _token(token_file)
     if token is None and not place.is_loopback():
         raise _wrong("--token-file", f"is needed: other machines can reach {listen}, and scripts hold secrets")
-    backend = backend_of(loaded.config, None)
-    if backend.name == OWN_MACHINES:
+    if not may_rent(loaded.config):
         raise _wrong("--config", "has no group with a startup script: all machines are our own")
+    backend = backend_of(loaded.config, None)
     cloud = VerdaCloud(
         base_url=backend.base_url,
         client_id=backend.client_id,

@@ -8,7 +8,7 @@ from app.config import groups
 from app.config.model import Config
 from app.config.specs import by_size
 from app.domain.books import Books
-from app.domain.ids import place_of
+from app.domain.ids import is_own, place_of
 from app.domain.quantity import parse_quantity
 
 _GIB = 2**30
@@ -21,6 +21,16 @@ def switches(config: Config) -> Mapping[str, WebhookGroup]:
         for name, group in config.node_groups.items()
         if isinstance(group, groups.WebhookGroup)
     }
+
+
+def with_former(now: Mapping[str, WebhookGroup], before: Mapping[str, WebhookGroup]) -> Mapping[str, WebhookGroup]:
+    """The groups of now, and what is in them no more: it may be on, or about to be, and is to be switched off then."""
+    former = {
+        name: WebhookGroup(kind=group.kind, switches={**before[name].switches, **group.switches})
+        for name, group in now.items()
+        if name in before
+    }
+    return {**before, **now, **former}
 
 
 def _group(name: str, group: groups.WebhookGroup) -> WebhookGroup:
@@ -47,17 +57,18 @@ def _group(name: str, group: groups.WebhookGroup) -> WebhookGroup:
 
 
 def placed(books: Books) -> Sequence[Placed]:
-    """Our own machines that are on by the books, may be on, or are on their way down."""
+    """Our own machines that are on by the books, may be on, or are on their way down, whatever their groups are now."""
     had = [
         Placed(
             instance_id=instance.instance_id,
             instance=instance.name,
-            node_group=instance.node_group,
-            machine=instance.location or "",
+            node_group=group,
+            machine=machine,
             created_at=instance.created_at,
         )
         for instance in books.listed_instances()
-        if instance.instance_id is not None and books.groups[instance.node_group].spec.kind == "webhook"
+        if instance.instance_id is not None and is_own(instance.instance_id)
+        for group, machine in (place_of(instance.instance_id),)
     ]
     left = [
         Placed(

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from app.cloud.port import Balance, Cloud, Deletion, DeletionAnswer, StoredScript
+from app.cloud.port import Balance, Cloud, Deletion, DeletionAnswer, DeletionResult, StoredScript
 from app.cloud.webhook import WebhookCloud
 from app.config.specs import type_name
-from app.domain.ids import OWN_MACHINES
+from app.domain.ids import is_own
 from app.domain.machine import Machine, Order, Volume
 from app.domain.offering import Contract, InstanceType
+from app.errors import CloudError, NotSent
 
 
 class SeveralClouds:
@@ -29,9 +30,11 @@ class SeveralClouds:
         return (*rented, *self._own.list_instances())
 
     def get_instance(self, instance_id: str) -> Machine | None:
-        """One machine."""
-        if instance_id.startswith(OWN_MACHINES) or self._rented is None:
+        """One machine. Without an account nobody can say that a rented one is gone."""
+        if is_own(instance_id):
             return self._own.get_instance(instance_id)
+        if self._rented is None:
+            raise NotSent("there is no account to look for a rented machine with", code="no_account")
         return self._rented.get_instance(instance_id)
 
     def create_instance(self, order: Order) -> str:
@@ -42,12 +45,18 @@ class SeveralClouds:
         return self._rented.create_instance(order)
 
     def delete_instances(self, deletions: Sequence[Deletion]) -> Sequence[DeletionAnswer]:
-        """Give back or switch off; one answer each, in the order asked."""
-        own = [one for one in deletions if one.instance_id.startswith(OWN_MACHINES) or self._rented is None]
+        """Give back or switch off; one answer each, in the order asked.
+
+        The rented ones first: they cost by the minute. If there are both, each side's failure is its own machines'.
+        """
+        own = [one for one in deletions if is_own(one.instance_id) or self._rented is None]
         rented = [one for one in deletions if one not in own]
-        answers = {answer.instance_id: answer for answer in self._own.delete_instances(own)}
-        if rented and self._rented is not None:
-            answers |= {answer.instance_id: answer for answer in self._rented.delete_instances(rented)}
+        if self._rented is None or not rented:
+            return self._own.delete_instances(own)
+        if not own:
+            return self._rented.delete_instances(rented)
+        given = (*_answered(self._rented, rented), *_answered(self._own, own))
+        answers = {answer.instance_id: answer for answer in given}
         return [answers[one.instance_id] for one in deletions]
 
     def instance_types(self) -> Sequence[InstanceType]:
@@ -93,3 +102,16 @@ class SeveralClouds:
         """At the cloud."""
         if self._rented is not None:
             self._rented.delete_script(script_id)
+
+
+def _answered(cloud: Cloud | WebhookCloud, deletions: Sequence[Deletion]) -> Sequence[DeletionAnswer]:
+    """One answer each, also if the call failed as a whole."""
+    try:
+        return cloud.delete_instances(deletions)
+    except CloudError as error:
+        return [
+            DeletionAnswer(
+                instance_id=one.instance_id, result=DeletionResult.REFUSED, code=error.code, message=error.message
+            )
+            for one in deletions
+        ]

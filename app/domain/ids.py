@@ -3,9 +3,10 @@
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
-OWN_MACHINES = "webhook:"
-"""What the instance ids of machines of our own begin with."""
+OWN_PREFIX: Final = "webhook:"
+"""What ids of our own machines begin with: `webhook:<group>/<machine>@<instance>`, new with each time one is on."""
 
 _OUR_SCHEMES = frozenset({"verda", "datacrunch", "verdacloud"})
 _MAX_PROVIDER_ID = 512
@@ -15,6 +16,11 @@ _KEYS = ("hostname", "instance_id")
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _MARK_PREFIX = "ca:v1"
 _MARK_VALUE = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def is_own(instance_id: str) -> bool:
+    """Whether it is a machine of our own and not a rented one, whatever its group says by now."""
+    return instance_id.startswith(OWN_PREFIX)
 
 
 def instance_name(node_group: str, suffix: str) -> str:
@@ -96,14 +102,14 @@ def node_key(provider_id: str, node_name: str) -> str | None:
 
 def own_instance_id(node_group: str, machine: str, instance: str) -> str:
     """The instance id of a machine of our own, `webhook:<group>/<machine>@<instance>`: new with each time it is on."""
-    return f"{OWN_MACHINES}{node_group}/{machine}@{instance}"
+    return f"{OWN_PREFIX}{node_group}/{machine}@{instance}"
 
 
 def place_of(instance_id: str) -> tuple[str, str]:
     """Group and machine in the instance id of a machine of our own; nowhere for any other."""
-    if not instance_id.startswith(OWN_MACHINES):
+    if not instance_id.startswith(OWN_PREFIX):
         return "", ""
-    group, _, rest = instance_id.removeprefix(OWN_MACHINES).partition("/")
+    group, _, rest = instance_id.removeprefix(OWN_PREFIX).partition("/")
     return group, rest.rpartition("@")[0]
 
 

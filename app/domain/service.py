@@ -4,11 +4,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import ClassVar, assert_never
+from typing import ClassVar, Final, assert_never
 
 from pydantic import NonNegativeInt, PositiveInt
 
 from app.domain.envelope import Decision, Recorded, ServiceEvent
+
+RENTED: Final = "verda"
+OWN_MACHINES: Final = "webhook"
+"""Backends of an installation that has an account, and of one that has none and rents nothing."""
 
 _LONGEST_PROBLEM = 500
 

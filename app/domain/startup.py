@@ -5,9 +5,12 @@ from dataclasses import dataclass
 
 from app.domain.books import Books
 from app.domain.envelope import Decision, Event
+from app.domain.ids import is_own
 from app.domain.instance.events import CancelReason, InstanceCancelled
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.service import (
+    OWN_MACHINES,
+    RENTED,
     BooksReverted,
     Evidence,
     InstallationClaimed,
@@ -37,15 +40,11 @@ def start_service(command: StartService, books: Books) -> Decision:
 
     Raises:
         RuleViolation: the books are another cloud's. Simulated machines would look lost at the real one, and real
-            ones at the simulator.
+            ones at the simulator or without an account.
     """
     installation = books.installation
     if installation.backend and installation.backend != command.backend:
-        raise RuleViolation(
-            f"this database holds the books of the {installation.backend} backend and cannot be used with "
-            f"{command.backend}: give each its own --database",
-            backend=command.backend,
-        )
+        _change_backend(books, command.backend)
     events: list[Event] = []
     if not installation.installation_id:
         events.append(InstallationCreated(installation_id=command.installation_id))
@@ -62,6 +61,39 @@ def start_service(command: StartService, books: Books) -> Decision:
         )
     )
     return Decision(tuple(events))
+
+
+def _change_backend(books: Books, backend: str) -> None:
+    """An account may come to machines of our own, and go when nothing is rented any more; all else is refused."""
+    change = (books.installation.backend, backend)
+    if change == (OWN_MACHINES, RENTED):
+        return
+    if change != (RENTED, OWN_MACHINES):
+        raise RuleViolation(
+            f"this database holds the books of the {books.installation.backend} backend and cannot be used with "
+            f"{backend}: give each its own --database",
+            backend=backend,
+        )
+    count = _rented(books)
+    if count:
+        machines, are, they_are = ("machine", "is", "it is") if count == 1 else ("machines", "are", "they are")
+        raise RuleViolation(
+            f"{count} rented {machines} {are} in these books and there are no credentials: "
+            f"set VERDA_CLIENT_ID and VERDA_CLIENT_SECRET until {they_are} given back",
+            backend=backend,
+        )
+
+
+def _rented(books: Books) -> int:
+    """How many rented machines there are or may be, those too many among them."""
+    kept = (instance for instance in books.listed_instances() if instance.may_exist)
+    ours = sum(
+        books.groups[instance.node_group].spec.kind == RENTED
+        if instance.instance_id is None
+        else not is_own(instance.instance_id)
+        for instance in kept
+    )
+    return ours + sum(not is_own(instance_id) for instance_id in books.cloud.surplus)
 
 
 def record_restore(command: RecordRestore, books: Books) -> Decision:

@@ -259,3 +259,48 @@ def test_a_restart_calls_no_hook_again(cellar: Cellar, api: PowerApi) -> None:
     cellar.restart()
     cellar.ticks(30)
     assert sorted(api.calls) == [(FIRST, "start"), (SECOND, "start")]
+
+
+def test_nobody_is_asked_for_the_disk_of_a_machine_that_is_switched_off(
+    cellar: Cellar, api: PowerApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has none to leave behind, and controllers that do not answer would hold up what else is to be deleted."""
+    api.boot_s = 0
+    (name,) = cellar.grow(group="old")
+    cellar.ticks(2)
+    asked: list[str] = []
+    monkeypatch.setattr(api, "status", asked.append)
+    cellar.delete(name, group="old")
+    cellar.terminate.run()
+    assert asked == []
+    assert api.calls == [(FIRST, "start"), (FIRST, "stop")]
+
+
+def test_a_group_that_rents_from_now_on_keeps_its_own_machines_until_they_are_switched_off(
+    cellar: Cellar, api: PowerApi
+) -> None:
+    """What a machine is, its id says: the group's kind is about the next one."""
+    api.boot_s = 0
+    (name,) = cellar.grow(group="old")
+    cellar.ticks(2)
+    cellar.configure(spec(), spec("old"))
+    cellar.ticks(30)
+    assert cellar.state(name) == "running"
+    assert cellar.lost() == {}
+    cellar.delete(name, group="old")
+    cellar.ticks(6)
+    assert cellar.state(name) == "gone"
+    assert api.calls == [(FIRST, "start"), (FIRST, "stop")]
+
+
+def test_a_group_whose_machines_are_our_own_from_now_on_gives_the_rented_ones_back(cellar: Cellar) -> None:
+    """A rented machine is listed by the cloud that has it and by nobody else, or it would run for ever."""
+    (name,) = cellar.running()
+    listed = [machine.instance_id for machine in cellar.cloud.list_instances()]
+    cellar.configure(OLD.model_copy(update={"name": "h100", "instance_type": "webhook.h100"}), OLD)
+    cellar.execute(RecordCatalogue(types=(H100_TYPE, KIND, KIND.model_copy(update={"name": "webhook.h100"}))))
+    assert [machine.instance_id for machine in cellar.cloud.list_instances()] == listed
+    cellar.delete(name)
+    cellar.ticks(6)
+    assert cellar.state(name) == "gone"
+    assert list(cellar.cloud.list_instances()) == []

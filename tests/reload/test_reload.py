@@ -9,6 +9,7 @@ import pytest
 
 from app.clock import FakeClock, SeededIds
 from app.config.load import LoadedConfig, load
+from app.config.model import Config
 from app.config.specs import to_specs
 from app.domain.envelope import Cause
 from app.domain.nodegroup.commands import ApplyConfiguration
@@ -30,12 +31,16 @@ CAUSE = Cause(actor="test", correlation_id="test")
 
 @dataclass(kw_only=True)
 class House:
-    """A service whose configuration lies in `path`. `followed` has what it was asked to follow."""
+    """A service whose configuration lies in `path`. `followed` has what it was asked to follow.
+
+    With `groups_wait` other groups cannot be served before the next start.
+    """
 
     path: Path
     ledger: Ledger
     followed: list[LoadedConfig] = field(default_factory=list)
     environ: dict[str, str] = field(default_factory=dict)
+    groups_wait: bool = False
 
     def __post_init__(self) -> None:
         """Start with what is in the file."""
@@ -43,7 +48,13 @@ class House:
         running = origin.load()
         self.apply(running, CAUSE)
         self.reload = Reload(
-            origin, running, self.ledger, apply=self.apply, follow=self.followed.append, token=SeededIds(1).token
+            origin,
+            running,
+            self.ledger,
+            apply=self.apply,
+            follow=self.followed.append,
+            token=SeededIds(1).token,
+            servable=self.servable,
         )
 
     def apply(self, loaded: LoadedConfig, cause: Cause) -> None:
@@ -58,6 +69,10 @@ class House:
             ),
             cause,
         )
+
+    def servable(self, config: Config, running: Config) -> Config:
+        """Everything, or everything but other groups."""
+        return config.model_copy(update={"node_groups": running.node_groups}) if self.groups_wait else config
 
     def news(self, act: Callable[[], object]) -> list[str]:
         """The types of the events that come of an act."""
@@ -178,3 +193,18 @@ def test_who_asks_gets_the_files_read_again(house: House) -> None:
     house.reload.ask()
     assert house.news(house.reload.run) == ["nodegroup.configured"]
     assert house.ledger.books.groups["gpu"].spec.labels["tier"] == "b"
+
+
+def test_a_group_that_cannot_be_served_yet_waits_for_a_restart(house: House) -> None:
+    """It is told like a key that was built into the process, and comes into the books when it can be served."""
+    house.groups_wait = True
+    house.path.write_text(GROUP + GROUP.partition("\n")[2].replace("gpu:", "more:"))
+    house.reload.run()
+    assert set(house.ledger.books.groups) == {"gpu"}
+    assert [set(loaded.config.node_groups) for loaded in house.followed] == [{"gpu"}]
+    (reason,) = house.reload.reasons()
+    assert reason.code == "restart-needed"
+    assert reason.message.endswith(": node_groups.more")
+    house.path.write_text(GROUP)
+    house.reload.run()
+    assert house.reasons() == []

@@ -8,6 +8,7 @@ from typing import ClassVar
 from app.cloud.port import Deletion, DeletionAnswer, DeletionResult
 from app.domain.cloud import RecordSurplusGone, Surplus
 from app.domain.envelope import Cause
+from app.domain.ids import is_own
 from app.domain.instance.commands import AttemptDelete, ConfirmEnded, RecordDeleteRefused
 from app.domain.instance.decide import is_due_for_deletion
 from app.domain.instance.events import DeleteAttempted
@@ -60,9 +61,12 @@ class Terminate:
         return self._interrupted
 
     def _learn_volumes(self, due: Sequence[Instance], cause: Cause) -> None:
-        """A machine deleted early may have got its volume since the last listing; unnamed it would stay behind."""
+        """A machine deleted early may have got its volume since the last listing; unnamed it would stay behind.
+
+        Our own have none to leave behind.
+        """
         for instance in due:
-            if instance.os_volume_id is not None or instance.instance_id is None:
+            if instance.os_volume_id is not None or instance.instance_id is None or is_own(instance.instance_id):
                 continue
             try:
                 machine = self.bench.cloud.get_instance(instance.instance_id)
