@@ -86,7 +86,8 @@ def record_create_refused(command: RecordCreateRefused, books: Books, now: datet
 def _left_on(instance: Instance, command: RecordCreateRefused, books: Books) -> tuple[Event, ...]:
     """A machine of our own that this call or one before it may have switched on, and that the wish now lets go of.
 
-    A wish with more attempts than offerings closed has had a call that nobody answered.
+    A wish with more attempts than offerings closed has had a call that nobody answered, here or at a machine before
+    this one: rather one stop too many than a machine left on.
     """
     earlier = instance.attempt > len(instance.closed_rungs) + 1
     return left_on(instance, books) if earlier or command.code == SWITCH_UNANSWERED else ()
