@@ -35,7 +35,6 @@ class _Condition(BaseModel):
     type: str
     status: str
     lastTransitionTime: datetime | None = None  # noqa: N815
-    lastHeartbeatTime: datetime | None = None  # noqa: N815
 
 
 class _Address(BaseModel):
@@ -177,7 +176,6 @@ def _node(item: _Node) -> Node:
         provider_id=item.spec.providerID or "",
         ready=ready is not None and ready.status == "True",
         changed_at=ready.lastTransitionTime if ready is not None else None,
-        heard_at=ready.lastHeartbeatTime if ready is not None else None,
         labels=item.metadata.labels or {},
         taints=tuple(
             NodeTaint(key=taint.key, value=taint.value or "", effect=taint.effect) for taint in item.spec.taints or ()

@@ -59,7 +59,6 @@ def test_a_node_is_read_with_everything_that_matters(api: ApiServer, cluster: Li
     assert (node.provider_id, node.ready, node.boot_id) == ("verda://gpu-a", False, "b007")
     assert node.created_at == NIGHT
     assert node.changed_at == NIGHT + timedelta(hours=7, minutes=8, seconds=9)
-    assert node.heard_at == NIGHT
     assert node.labels == {"kubernetes.io/hostname": "gpu-a"}
     assert node.taints == (
         NodeTaint(key="gpu", value="true", effect="NoSchedule"),
@@ -77,8 +76,8 @@ def test_a_node_just_registered_has_little_in_it(api: ApiServer, cluster: Lightk
     api.put({"kind": "Node", "apiVersion": "v1", "metadata": bare["metadata"]})
     node = cluster.node("gpu-a")
     assert node is not None
-    assert (node.provider_id, node.ready, node.changed_at, node.heard_at) == ("", False, None, None)
-    assert node.silent_since(NIGHT + timedelta(hours=1)) == NIGHT
+    assert (node.provider_id, node.ready, node.changed_at) == ("", False, None)
+    assert node.silent_since == NIGHT
 
 
 def test_a_node_that_is_not_there_is_none(api: ApiServer, cluster: LightkubeCluster) -> None:

@@ -66,26 +66,26 @@ def test_a_ready_node_stays_whatever_the_log_says(yard: Yard) -> None:
     (name,) = yard.house.running()
     yard.join(name)
     yard.evict(name)
-    for _ in range(60):
-        node = yard.cluster.node(name)
-        assert node is not None
-        yard.cluster.put(replace(node, heard_at=yard.house.now))  # the kubelet reports
-        yard.tend(10)
+    yard.tend(600)
     assert yard.names() == [name]
     assert yard.events() == []
 
 
-def test_a_ready_node_that_nobody_hears_of_goes(yard: Yard) -> None:
-    """The node controller is down and calls nothing not ready; a kubelet reports every five minutes at least."""
+def test_a_ready_node_stays_however_old_its_last_report_is(yard: Yard) -> None:
+    """The credentials are of another project, which has none of our machines; the kubelet is late by its own clock.
+
+    How often it reports is set where it runs, and moved by chance; that nobody is at home is the node controller's to
+    say, and it does so within a minute.
+    """
     (name,) = yard.house.running()
     yard.join(name)
-    heard = yard.house.now
     yard.evict(name)
-    yard.house.clock.advance(heard + timedelta(minutes=5) - yard.house.now)
-    yard.job.run()
+    yard.house.clock.advance(timedelta(days=1))
+    yard.tend(3)
     assert yard.names() == [name]
-    yard.house.clock.advance(1)
-    yard.job.run()
+    assert yard.events() == []
+    yard.fall_silent(name)
+    yard.tend()
     assert yard.names() == []
 
 
@@ -229,7 +229,7 @@ def test_a_kubelet_that_came_back_unseen_is_spared(yard: Yard) -> None:
     assert node is not None
     yard.cluster.stale = yard.cluster.nodes()
     yard.house.clock.advance(60)
-    yard.cluster.put(replace(node, ready=True, changed_at=yard.house.now, heard_at=yard.house.now))
+    yard.cluster.put(replace(node, ready=True, changed_at=yard.house.now))
     yard.tend(3)
     assert yard.names() == [name]
 

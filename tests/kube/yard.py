@@ -83,7 +83,6 @@ class Yard:
             "provider_id": f"verda://{name}",
             "ready": True,
             "changed_at": self.house.now,
-            "heard_at": self.house.now,
         }
         return self.cluster.put(Node(**(values | more)))
 

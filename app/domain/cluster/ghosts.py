@@ -57,7 +57,7 @@ def _ghosts_of(claim: Sequence[tuple[Node, Instance]], now: datetime, grace: tim
 
 def ghost_of(node: Node, instance: Instance | None, now: datetime, grace: timedelta) -> Ghost | None:
     """The ghost of an instance's machine that this node is, if it has been silent for `grace`; if lost, at all."""
-    silent_since = node.silent_since(now)
+    silent_since = node.silent_since
     if instance is None or not is_proven_gone(instance) or instance.end_reason is None or silent_since is None:
         return None
     # Nobody drained a lost machine: its pods wait until the Node object is gone. Kubernetes itself was patient for 40 s

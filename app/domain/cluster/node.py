@@ -2,12 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict
-
-_REPORT_EVERY = timedelta(minutes=5)
-"""Kubernetes: how often a kubelet reports although nothing has changed (`nodeStatusReportFrequency`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +20,8 @@ class NodeTaint:
 class Node:
     """A Node object. Sizes are Kubernetes quantities as text.
 
-    `changed_at` is when Ready became what it is, `heard_at` when the kubelet last reported it; None if nobody ever
-    wrote a Ready condition. `uid` tells apart two nodes that had one name, `resource_version` two states of one node.
+    `changed_at` is when Ready became what it is, None if nobody ever wrote a Ready condition. `uid` tells apart two
+    nodes that had one name, `resource_version` two states of one node.
     """
 
     name: str
@@ -34,7 +31,6 @@ class Node:
     provider_id: str = ""
     ready: bool = False
     changed_at: datetime | None = None
-    heard_at: datetime | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[NodeTaint, ...] = ()
     capacity: Mapping[str, str] = field(default_factory=dict)
@@ -42,12 +38,15 @@ class Node:
     addresses: tuple[str, ...] = ()
     boot_id: str = ""
 
-    def silent_since(self, now: datetime) -> datetime | None:
-        """Since when nobody is at home: it is not ready, or said ready once and has missed a report since."""
-        if not self.ready:
-            return self.changed_at or self.created_at
-        missed_at = self.heard_at + _REPORT_EVERY if self.heard_at is not None else None
-        return missed_at if missed_at is not None and missed_at < now else None
+    @property
+    def silent_since(self) -> datetime | None:
+        """Since when nobody is at home, None while it says ready.
+
+        Only Kubernetes itself may conclude silence from reports that do not come: its node controller calls a node not
+        ready within a minute of the last lease. How old the last report is proves nothing, because a kubelet reports by
+        its own settings and stamps by its own clock.
+        """
+        return None if self.ready else self.changed_at or self.created_at
 
 
 class Figures(BaseModel):
