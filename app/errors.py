@@ -16,8 +16,10 @@ ProviderError
 │   ├── StoreHeld           another process holds the database
 │   └── StoreCorrupt        the file is not what we wrote
 ├── ClusterError            the Kubernetes API did not do what was asked; scaling never depends on it
-│   ├── ClusterUnavailable  down, slow, overloaded, or not making sense
-│   ├── ClusterForbidden    not granted to us
+│   ├── ClusterUnavailable  failing, or not making sense
+│   │   └── ClusterDown     no answer, or the wish that we wait: the next call would be in vain too
+│   ├── ClusterRefused      proven: refused by the API's own answer, nothing was done
+│   │   └── ClusterForbidden  not granted to us
 │   └── ClusterConflict     the object has changed since it was read: nothing was done
 └── CloudError              closed set of outcomes of a call to the cloud
     ├── NotSent             proven: the request never left
@@ -124,7 +126,10 @@ class ClusterError(ProviderError):
 
 
 class ClusterUnavailable(ClusterError):
-    """Down, slow, overloaded, or not making sense; `retry_after` is its own wish. The call may have been executed."""
+    """Failing, or not making sense; `retry_after` is its own wish. The call may have been executed.
+
+    Says nothing about the next call: the API server also answers so while a webhook is down that guards some objects.
+    """
 
     code = "cluster-unavailable"
 
@@ -133,7 +138,17 @@ class ClusterUnavailable(ClusterError):
         self.retry_after = retry_after
 
 
-class ClusterForbidden(ClusterError):
+class ClusterDown(ClusterUnavailable):
+    """Out of reach, too slow, or overloaded and wishing that we wait: the next call would be in vain too."""
+
+
+class ClusterRefused(ClusterError):
+    """Proven: the cluster does not let this be done to this object, by a webhook, a policy or a rule of its own."""
+
+    code = "cluster-refused"
+
+
+class ClusterForbidden(ClusterRefused):
     """Proven: this is not granted to us, or nobody knows us."""
 
     code = "cluster-forbidden"

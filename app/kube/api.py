@@ -11,8 +11,15 @@ import httpx2
 from lightkube.core.exceptions import ConfigError
 
 from app.clock import Clock
-from app.errors import ClusterConflict, ClusterError, ClusterForbidden, ClusterUnavailable
-from app.kube.wire import read_status
+from app.errors import (
+    ClusterConflict,
+    ClusterDown,
+    ClusterError,
+    ClusterForbidden,
+    ClusterRefused,
+    ClusterUnavailable,
+)
+from app.kube.wire import Status, read_status
 
 Json = dict[str, Any]
 
@@ -27,6 +34,10 @@ _NOT_FOUND: Final = 404
 _CONFLICTS: Final = frozenset({409, 422})
 """Another version, or a change that the object as it now is does not allow, such as of a provider id that is set."""
 _GONE: Final = 410
+_TOO_MANY: Final = 429
+_PASSING: Final = frozenset({_NOT_FOUND, 408, _TOO_MANY})
+"""Refusals that say nothing about what was asked: no such path, too slow, too often."""
+_REFUSALS: Final = range(400, 500)
 
 
 class Expired(ClusterUnavailable):
@@ -107,7 +118,7 @@ class Api:
             parts.append(part)
             size += len(part)
             if size > _MAX_BODY or self._clock.monotonic() > ends_at:
-                raise ClusterUnavailable(f"the API server's answer does not end ({size} bytes so far)")
+                raise ClusterDown(f"the API server's answer does not end ({size} bytes so far)")
         try:
             value: object = json.loads(b"".join(parts))
         except ValueError:
@@ -123,8 +134,7 @@ class Api:
         status = read_status(value)
         if status is not None and response.status_code == _NOT_FOUND:
             return
-        words = status.message[:_MAX_WORDS] if status is not None else "not in the API's own words"
-        raise _refusal(response.status_code, words, _retry_after(response))
+        raise _refusal(response.status_code, status, _retry_after(response))
 
     def watch(self, path: str, params: Mapping[str, str]) -> Iterator[Json]:
         """The changes that a watch tells, until the server or the line ends it.
@@ -158,9 +168,9 @@ class Api:
         except ConfigError as error:  # its words may hold what an exec plugin wrote
             raise ClusterForbidden("the credentials for the API server cannot be had") from error
         except httpx2.TimeoutException as error:
-            raise ClusterUnavailable(f"the API server is too slow: {method} {path}") from error
+            raise ClusterDown(f"the API server is too slow: {method} {path}") from error
         except (httpx2.HTTPError, httpx2.StreamError, OSError, RuntimeError) as error:
-            raise ClusterUnavailable(f"the API server cannot be reached: {type(error).__name__}") from error
+            raise ClusterDown(f"the API server cannot be reached: {type(error).__name__}") from error
 
 
 def _as_object(value: object) -> Json:
@@ -181,19 +191,23 @@ def _change(line: str) -> Json:
         raise ClusterUnavailable("the API server's watch broke off within a line") from error
     if change.get("type") == "ERROR":
         status = read_status(change.get("object"))
-        words = status.message[:_MAX_WORDS] if status is not None else "without a reason"
-        raise _refusal(status.code if status is not None else 0, words, None)
+        raise _refusal(status.code if status is not None else 0, status, None)
     return change
 
 
-def _refusal(code: int, words: str, retry_after: timedelta | None) -> ClusterError:
+def _refusal(code: int, status: Status | None, retry_after: timedelta | None) -> ClusterError:
+    """What a status code proves. Only the API's own words are a refusal; a proxy's 4xx may mean anything."""
+    words = status.message[:_MAX_WORDS] if status is not None else "not in the API's own words"
     if code in {_UNAUTHORIZED, _FORBIDDEN}:
         return ClusterForbidden(f"the API server refuses ({code}): {words}")
     if code in _CONFLICTS:
         return ClusterConflict(f"the API server refuses ({code}): {words}")
     if code == _GONE:
         return Expired(f"the API server has forgotten that version: {words}")
-    return ClusterUnavailable(f"the API server answers {code}: {words}", retry_after=retry_after)
+    if status is not None and code in _REFUSALS and code not in _PASSING:
+        return ClusterRefused(f"the API server refuses ({code}): {words}")
+    kind = ClusterDown if code == _TOO_MANY or retry_after is not None else ClusterUnavailable
+    return kind(f"the API server answers {code}: {words}", retry_after=retry_after)
 
 
 def _retry_after(response: httpx2.Response) -> timedelta | None:

@@ -13,7 +13,8 @@ from app.kube.port import Announcement, BootstrapToken, NodeChanges, TokenSeen
 class FakeCluster:
     """Node objects by name.
 
-    `trouble` is raised by every call, `forbidden` by the calls it names; `stale` is what `nodes` shows instead.
+    `trouble` is raised by every call, `forbidden` by the calls it names, alone or with the name of one object, as in
+    `change_node gpu-a`; `stale` is what `nodes` shows instead.
     """
 
     def __init__(self) -> None:
@@ -49,13 +50,13 @@ class FakeCluster:
 
     def node(self, name: str) -> Node | None:
         """One node as it is."""
-        self._may("node")
+        self._may("node", name)
         with self._lock:
             return self._nodes.get(name)
 
     def delete_node(self, node: Node) -> None:
         """Delete it if it is still the one that was read."""
-        self._may("delete_node")
+        self._may("delete_node", node.name)
         with self._lock:
             known = self._nodes.get(node.name)
             if known is None:
@@ -67,7 +68,7 @@ class FakeCluster:
 
     def change_node(self, node: Node, changes: NodeChanges) -> None:
         """Change it if it is still the one that was read; a provider id that is set stays for ever."""
-        self._may("change_node")
+        self._may("change_node", node.name)
         with self._lock:
             known = self._nodes.get(node.name)
             if known is None or (known.uid, known.resource_version) != (node.uid, node.resource_version):
@@ -85,7 +86,7 @@ class FakeCluster:
 
     def create_token(self, token: BootstrapToken) -> None:
         """Keep it, unless there is one of that id."""
-        self._may("create_token")
+        self._may("create_token", token.token_id)
         with self._lock:
             if token.token_id in self.tokens:
                 raise ClusterConflict(f"there is a join token {token.token_id}")
@@ -93,13 +94,13 @@ class FakeCluster:
 
     def delete_token(self, token_id: str) -> None:
         """Forget it."""
-        self._may("delete_token")
+        self._may("delete_token", token_id)
         with self._lock:
             self.tokens.pop(token_id, None)
 
     def token(self, token_id: str) -> TokenSeen | None:
         """Those that were made here, and those that `standing` says the operator made."""
-        self._may("token")
+        self._may("token", token_id)
         with self._lock:
             if token_id in self.standing:
                 return TokenSeen(expires_at=self.standing[token_id])
@@ -108,14 +109,14 @@ class FakeCluster:
 
     def announce(self, announcement: Announcement) -> None:
         """Keep it; once for each key."""
-        self._may("announce")
+        self._may("announce", announcement.subject.name)
         if announcement.key not in {one.key for one in self.announced}:
             self.announced.append(announcement)
 
     def close(self) -> None:
         """Nothing to let go of."""
 
-    def _may(self, call: str) -> None:
-        trouble = self.trouble or self.forbidden.get(call)
+    def _may(self, call: str, name: str = "") -> None:
+        trouble = self.trouble or self.forbidden.get(call) or self.forbidden.get(f"{call} {name}")
         if trouble is not None:
             raise trouble

@@ -9,7 +9,7 @@ from app.clock import Clock, Ids
 from app.domain.cluster.events import TokenEnd
 from app.domain.cluster.tokens import AttemptJoinToken, RecordJoinTokenMinted, RecordJoinTokenRevoked
 from app.domain.envelope import Cause
-from app.errors import ClusterConflict, ClusterForbidden
+from app.errors import ClusterConflict, ClusterRefused
 from app.kube.port import BootstrapToken, Cluster
 from app.ledger.ledger import Ledger
 
@@ -74,7 +74,7 @@ class Mint:
         )
         try:
             self.cluster.create_token(token)
-        except (ClusterConflict, ClusterForbidden):
+        except (ClusterConflict, ClusterRefused):
             self.ledger.execute(RecordJoinTokenRevoked(token_id=token_id, reason=TokenEnd.NEVER_MADE), cause)
             raise
         self.ledger.execute(RecordJoinTokenMinted(token_id=token_id), cause)

@@ -10,8 +10,16 @@ from lightkube.config.models import Cluster, User
 
 from app.clock import FakeClock, SystemClock
 from app.domain.cluster.node import NodeTaint
-from app.errors import ClusterConflict, ClusterError, ClusterForbidden, ClusterUnavailable, ConfigurationError
-from app.kube.api import Limits
+from app.errors import (
+    ClusterConflict,
+    ClusterDown,
+    ClusterError,
+    ClusterForbidden,
+    ClusterRefused,
+    ClusterUnavailable,
+    ConfigurationError,
+)
+from app.kube.api import Expired, Limits
 from app.kube.lightkube import LightkubeCluster, own_subject, read_kubeconfig
 from app.kube.port import Announcement, NodeChanges, Subject
 
@@ -98,15 +106,36 @@ def test_a_name_cannot_lead_elsewhere(api: ApiServer, cluster: LightkubeCluster)
 @pytest.mark.parametrize(
     ("status", "kind"),
     [(401, ClusterForbidden), (403, ClusterForbidden), (409, ClusterConflict), (422, ClusterConflict)]
-    + [(code, ClusterUnavailable) for code in (400, 405, 410, 429, 500, 502, 503, 504, 302)],
+    + [(code, ClusterRefused) for code in (400, 402, 405, 406, 413, 418, 451)]
+    + [(code, ClusterUnavailable) for code in (408, 410, 500, 502, 503, 504, 302)]
+    + [(429, ClusterDown)],
 )
 def test_refusals_by_status(api: ApiServer, cluster: LightkubeCluster, status: int, kind: type[ClusterError]) -> None:
-    """Forbidden and conflict are proven, everything else may have been executed. The API's words are kept."""
+    """Refusals and conflicts are proven, everything else may have been executed. The API's words are kept."""
     api.refusals["get"] = (status, "because I say so")
     with pytest.raises(ClusterError, match="because I say so") as caught:
         cluster.node("gpu-a")
+    assert type(caught.value) in {kind, Expired}
     assert isinstance(caught.value, kind)
     assert TOKEN not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [400, 404, 405, 451])
+def test_a_proxys_refusal_proves_nothing(api: ApiServer, cluster: LightkubeCluster, status: int) -> None:
+    """It is not in the API's own words."""
+    api.refusals["get"] = (status, "")
+    with pytest.raises(ClusterError) as caught:
+        cluster.node("gpu-a")
+    assert type(caught.value) is ClusterUnavailable
+
+
+def test_who_wishes_that_we_wait_is_asked_nothing_else(api: ApiServer, cluster: LightkubeCluster) -> None:
+    """With a 503 as with a 429."""
+    api.refusals["get"] = (503, "starting")
+    api.retry_after = "3"
+    with pytest.raises(ClusterDown) as caught:
+        cluster.node("gpu-a")
+    assert caught.value.retry_after == timedelta(seconds=3)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'"x"', b"{}", b'{"metadata": {"name": "gpu-a"}}', b"\xff"])
@@ -124,7 +153,7 @@ def test_a_server_that_is_too_slow_is_given_up(api: ApiServer) -> None:
     limits = Limits(read=timedelta(milliseconds=50))
     slow = LightkubeCluster(config, SystemClock(), limits)
     api.hold.clear()
-    with pytest.raises(ClusterUnavailable, match="too slow: GET /api/v1/nodes/gpu-a"):
+    with pytest.raises(ClusterDown, match="too slow: GET /api/v1/nodes/gpu-a"):
         slow.node("gpu-a")
     api.hold.set()
     slow.close()
@@ -133,7 +162,7 @@ def test_a_server_that_is_too_slow_is_given_up(api: ApiServer) -> None:
 def test_a_server_that_is_not_there(api: ApiServer, cluster: LightkubeCluster) -> None:
     """Refused connections, and none after the end."""
     api.stop()
-    with pytest.raises(ClusterUnavailable, match="cannot be reached: ConnectError"):
+    with pytest.raises(ClusterDown, match="cannot be reached: ConnectError"):
         cluster.node("gpu-a")
     cluster.close()
     with pytest.raises(ClusterUnavailable):

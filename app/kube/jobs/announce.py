@@ -13,6 +13,7 @@ from app.domain.envelope import Cause, Event, Recorded
 from app.domain.instance.events import InstanceLost, NodeDoubted, NodePrepared, ProviderIdRepairAttempted
 from app.domain.nodegroup.events import BreakerClosed, BreakerOpened, JoinFailed, JoinSucceeded
 from app.kube.jobs.bench import Bench
+from app.kube.jobs.turns import Turns
 from app.kube.port import Announcement, Subject
 
 _MOST_WAITING: Final = 200
@@ -73,6 +74,11 @@ class Announce:
     us: Subject | None
     _waiting: deque[Announcement] = field(default_factory=lambda: deque(maxlen=_MOST_WAITING))
     _guard: threading.Lock = field(default_factory=threading.Lock)
+    _turns: Turns = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Nothing was refused yet."""
+        self._turns = Turns(clock=self.bench.clock)
 
     def on_recorded(self, recorded: Sequence[Recorded[Event]]) -> None:
         """Listen to the ledger; never waits for the cluster."""
@@ -81,13 +87,13 @@ class Announce:
             self._waiting.extend(one for one in found if one is not None)
 
     def run(self, _nodes: Sequence[Node], _cause: Cause) -> None:
-        """Write what waits. What could not be written stays first in the row."""
-        for _ in range(_MOST_IN_A_PASS):
-            with self._guard:
-                if not self._waiting:
-                    return
-                first = self._waiting[0]
-            self.bench.cluster.announce(first)
-            with self._guard:
-                if self._waiting and self._waiting[0] is first:
-                    self._waiting.popleft()
+        """Write what waits. What could not be written goes on waiting, and holds up nothing else."""
+        with self._guard:
+            due = {one.key: one for one in self._waiting}
+        self._turns.serve(due, _MOST_IN_A_PASS, self._write)
+
+    def _write(self, one: Announcement) -> None:
+        self.bench.cluster.announce(one)
+        with self._guard:
+            if one in self._waiting:
+                self._waiting.remove(one)

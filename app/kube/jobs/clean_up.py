@@ -1,6 +1,6 @@
 """Remove the Node objects of machines that are gone, so that their pods move on and the autoscaler stays healthy."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import ClassVar
@@ -13,6 +13,7 @@ from app.domain.envelope import Cause
 from app.domain.instance.state import Instance
 from app.errors import ClusterConflict, RuleViolation
 from app.kube.jobs.bench import Bench
+from app.kube.jobs.turns import Turns
 from app.log import INSTANCE, get_logger
 
 _log = get_logger(job="cluster")
@@ -32,18 +33,30 @@ class CleanUp:
     most: int
     dry_run: bool = False
     _told: set[str] = field(default_factory=set)
+    _turns: Turns = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Nobody was refused yet."""
+        self._turns = Turns(clock=self.bench.clock)
 
     def run(self, nodes: Sequence[Node], cause: Cause) -> None:
         """Resolve what was begun, then remove what is due."""
-        for removal in tuple(self.bench.books.cluster.removals.values()):
-            self._resolve(removal, cause)
         found = ghosts(nodes, self._find, self.bench.clock.now(), self.grace)
         self._told &= {ghost.node.uid for ghost in found}
-        for ghost in found[: self.most]:
-            if self.dry_run:
+        begun = dict(self.bench.books.cluster.removals.items())
+        fresh = {ghost.node.uid: ghost for ghost in found if ghost.node.uid not in begun}
+        if self.dry_run:
+            for ghost in found[: self.most]:
                 self._tell(ghost)
-            else:
-                self._remove(ghost, cause)
+            fresh = {}
+        due: Mapping[str, Removal | Ghost] = {**begun, **fresh}
+        self._turns.serve(due, self.most, lambda one: self._serve(one, cause))
+
+    def _serve(self, one: Removal | Ghost, cause: Cause) -> None:
+        if isinstance(one, Removal):
+            self._resolve(one, cause)
+        else:
+            self._remove(one, cause)
 
     def _find(self, node: Node) -> Instance | None:
         """Nobody's while a second machine under the same name is on its way out: the node may be that one's."""

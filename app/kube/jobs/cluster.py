@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from app.errors import ClusterConflict, ClusterError, ClusterUnavailable
+from app.errors import ClusterError
 from app.kube.jobs.bench import Bench, Work
 from app.kube.troubles import Troubles
 
@@ -30,11 +30,6 @@ class TendCluster:
         for work in self.works:
             try:
                 work.run(nodes, cause)
-            except ClusterConflict:
-                continue  # somebody was faster: the next pass sees what they did
-            except ClusterUnavailable as error:
-                self.troubles.note(work.name, error)
-                return  # the others would wait in vain too
             except ClusterError as error:
                 self.troubles.note(work.name, error)
             else:

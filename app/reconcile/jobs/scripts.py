@@ -19,7 +19,7 @@ from app.domain.scripts import ScriptEnd, ScriptUploadAttempted, StartupScript, 
 from app.errors import (
     CloudError,
     ClusterError,
-    ClusterForbidden,
+    ClusterRefused,
     NotSent,
     OutcomeUnknown,
     Rejected,
@@ -190,7 +190,7 @@ class ScriptDesk:
             raise ScriptError("needs a join token, and the cluster side is off")
         try:
             return {name: self.mint.mint(birth.name, ttl) for name, ttl in source.minted.items()}
-        except ClusterForbidden as error:
+        except ClusterRefused as error:
             reason: CloudError = Rejected(error.message, code=JOIN_TOKEN_UNMADE)
         except ClusterError as error:
             reason = NotSent(error.message, code=JOIN_TOKEN_UNMADE)
