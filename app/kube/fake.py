@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from app.clock import Clock
 from app.domain.cluster.node import Node
 from app.errors import ClusterConflict, ClusterError
 from app.kube.port import Announcement, BootstrapToken, NodeChanges, TokenSeen
@@ -14,13 +15,16 @@ class FakeCluster:
     """Node objects by name.
 
     `trouble` is raised by every call, `forbidden` by the calls it names, alone or with the name of one object, as in
-    `change_node gpu-a`; `stale` is what `nodes` shows instead.
+    `change_node gpu-a`; `stale` is what `nodes` shows instead. `asked` are the nodes that were to be deleted, in order,
+    `deleted` those that no finalizer has held.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self.trouble: ClusterError | None = None
         self.forbidden: dict[str, ClusterError] = {}
         self.stale: Sequence[Node] | None = None
+        self.asked: list[str] = []
         self.deleted: list[str] = []
         self.announced: list[Announcement] = []
         self.tokens: dict[str, BootstrapToken] = {}
@@ -54,17 +58,25 @@ class FakeCluster:
         with self._lock:
             return self._nodes.get(name)
 
-    def delete_node(self, node: Node) -> None:
-        """Delete it if it is still the one that was read."""
+    def delete_node(self, node: Node) -> bool:
+        """Delete it if it is still the one that was read; one that a finalizer holds is only marked."""
         self._may("delete_node", node.name)
         with self._lock:
             known = self._nodes.get(node.name)
             if known is None:
-                return
+                return True
             if (known.uid, known.resource_version) != (node.uid, node.resource_version):
                 raise ClusterConflict(f"node {node.name} has changed since it was read")
+            self.asked.append(node.name)
+            if known.finalizers:
+                self._version += 1
+                since = known.deleting_since or self._clock.now()
+                marked = replace(known, deleting_since=since, resource_version=str(self._version))
+                self._nodes[node.name] = marked
+                return False
             del self._nodes[node.name]
             self.deleted.append(node.name)
+            return True
 
     def change_node(self, node: Node, changes: NodeChanges) -> None:
         """Change it if it is still the one that was read; a provider id that is set stays for ever."""

@@ -23,7 +23,7 @@ from app.errors import ClusterConflict, ClusterError, ClusterUnavailable, Config
 from app.kube.api import Api, Json, Limits
 from app.kube.port import Announcement, BootstrapToken, NodeChanges, Subject, TokenSeen
 from app.kube.watch import NODES, NodeWatch
-from app.kube.wire import read_expiration, read_node
+from app.kube.wire import read_expiration, read_node, read_status
 
 _CONNECT = timedelta(seconds=5)
 _SECRETS = "/api/v1/namespaces/kube-system/secrets"
@@ -55,11 +55,15 @@ class LightkubeCluster:
         answer = self._api.get(_path(name))
         return None if answer is None else read_node(answer)
 
-    def delete_node(self, node: Node) -> None:
-        """Delete it under the conditions that it is the node that was read, and unchanged."""
+    def delete_node(self, node: Node) -> bool:
+        """Delete it under the conditions that it is the node that was read, and unchanged.
+
+        The answer is a Status once it is gone, and the node itself while finalizers hold it.
+        """
         preconditions = {"uid": node.uid, "resourceVersion": node.resource_version}
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": preconditions}
-        self._api.delete(_path(node.name), options)
+        answer = self._api.delete(_path(node.name), options)
+        return answer is None or read_status(answer) is not None
 
     def change_node(self, node: Node, changes: NodeChanges) -> None:
         """One JSON patch that first tests that this is the node that was read, unchanged."""

@@ -72,8 +72,10 @@ class Cluster(Protocol):
         """One node as it is at this moment, past every cache; None only if the API itself says there is none."""
         ...
 
-    def delete_node(self, node: Node) -> None:
+    def delete_node(self, node: Node) -> bool:
         """Delete exactly this state of this node; that it is gone already is fine.
+
+        Whether it is proven gone; otherwise it is being deleted, and somebody's finalizer holds it.
 
         Raises:
             ClusterConflict: it has changed since it was read, or another node has its name now.

@@ -17,7 +17,9 @@ class _Metadata(BaseModel):
     uid: str
     resourceVersion: str  # noqa: N815 - the API's own spelling, here and below
     creationTimestamp: datetime  # noqa: N815
+    deletionTimestamp: datetime | None = None  # noqa: N815
     labels: dict[str, str] | None = None
+    finalizers: list[str] | None = None
 
 
 class _Taint(BaseModel):
@@ -184,4 +186,6 @@ def _node(item: _Node) -> Node:
         allocatable=item.status.allocatable or {},
         addresses=tuple(address.address for address in item.status.addresses or ()),
         boot_id=item.status.nodeInfo.bootID if item.status.nodeInfo else "",
+        deleting_since=item.metadata.deletionTimestamp,
+        finalizers=tuple(item.metadata.finalizers or ()),
     )

@@ -219,6 +219,10 @@ class ApiServer:
                 if known["metadata"][key] != value:
                     words = f"the {key} in the precondition ({value}) does not match {known['metadata'][key]}"
                     return 409, _status(409, "Conflict", words)
+            if known["metadata"].get("finalizers"):
+                if "deletionTimestamp" in known["metadata"]:
+                    return 200, known
+                return 200, self.put(known | {"metadata": known["metadata"] | {"deletionTimestamp": STAMP}})
             self.drop(name)
             return 200, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 

@@ -177,14 +177,38 @@ def test_exactly_what_was_read_is_deleted(api: ApiServer, cluster: LightkubeClus
     api.put(node_json("gpu-a"))
     node = cluster.node("gpu-a")
     assert node is not None
-    cluster.delete_node(node)
+    assert cluster.delete_node(node)
     assert api.names() == []
-    cluster.delete_node(node)
+    assert cluster.delete_node(node)
     assert api.bodies[0] == {
         "kind": "DeleteOptions",
         "apiVersion": "v1",
         "preconditions": {"uid": "uid-101", "resourceVersion": "101"},
     }
+
+
+def test_a_node_that_a_finalizer_holds_is_not_gone_yet(api: ApiServer, cluster: LightkubeCluster) -> None:
+    """k3s and RKE2 have one on every node: the answer is 200 and the node, which stays until the finalizer is off."""
+    held = node_json("gpu-a")
+    held["metadata"]["finalizers"] = ["wrangler.cattle.io/node"]
+    api.put(held)
+    node = cluster.node("gpu-a")
+    assert node is not None
+    assert (node.deleting_since, node.finalizers) == (None, ("wrangler.cattle.io/node",))
+    assert not cluster.delete_node(node)
+    node = cluster.node("gpu-a")
+    assert node is not None
+    assert node.deleting_since == NIGHT
+    assert api.names() == ["gpu-a"]
+
+
+def test_what_is_no_word_of_the_apis_proves_no_deletion(api: ApiServer, cluster: LightkubeCluster) -> None:
+    """A 200 without anything in it: the next look decides."""
+    api.put(node_json("gpu-a"))
+    node = cluster.node("gpu-a")
+    assert node is not None
+    api.garbage["delete"] = b"{}"
+    assert not cluster.delete_node(node)
 
 
 def test_what_has_changed_is_not_deleted(api: ApiServer, cluster: LightkubeCluster) -> None:

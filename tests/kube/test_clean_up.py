@@ -307,6 +307,116 @@ def test_a_ghost_of_long_ago_is_found_in_the_store(yard: Yard) -> None:
     assert yard.told() == ["node-removal-attempted", "node-removed"]
 
 
+# --- finalizers
+
+FINALIZER = "wrangler.cattle.io/node"
+
+
+def held(yard: Yard, count: int = 1) -> tuple[str, ...]:
+    """Ghosts with the finalizer that k3s and RKE2 put on every node."""
+    names = evicted(yard, count)
+    for name in names:
+        node = yard.cluster.node(name)
+        assert node is not None
+        yard.cluster.put(replace(node, finalizers=(FINALIZER,)))
+    yard.house.clock.advance(60)
+    return names
+
+
+def test_a_node_that_a_finalizer_holds_is_deleted_once(yard: Yard) -> None:
+    """One intent, and one outcome when it is really gone; the same over a restart."""
+    (name,) = held(yard)
+    yard.tend(3)
+    yard.restart()
+    yard.tend(3)
+    assert yard.names() == [name]
+    assert yard.cluster.asked == [name]
+    assert yard.told() == ["node-removal-attempted"]
+    yard.cluster.drop(name)
+    yard.tend(2)
+    assert yard.told() == ["node-removal-attempted", "node-removed"]
+    assert not list(yard.house.books.cluster.removals)
+
+
+def test_a_node_whose_machine_comes_back_while_a_finalizer_holds_it_goes_all_the_same(yard: Yard) -> None:
+    """A deletion cannot be taken back: the outcome is that it is gone, not that it stays."""
+    (name,) = held(yard)
+    yard.tend()
+    node = yard.cluster.node(name)
+    assert node is not None
+    yard.cluster.put(replace(node, ready=True))
+    yard.tend(2)
+    yard.cluster.stale = [replace(node, deleting_since=None)]
+    yard.tend(2)
+    assert yard.told() == ["node-removal-attempted"]
+    yard.cluster.drop(name)
+    yard.tend()
+    assert yard.told() == ["node-removal-attempted", "node-removed"]
+
+
+def test_nodes_that_are_held_take_nobodys_place(yard: Yard) -> None:
+    """Two a pass, four are held: those that may go, go."""
+    yard.most = 2
+    yard.begin()
+    stuck = held(yard, 4)
+    yard.tend(4)
+    assert sorted(yard.cluster.asked) == sorted(stuck)
+    free = evicted(yard, 2)
+    yard.tend(2)
+    assert sorted(yard.cluster.deleted) == sorted(free)
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_node_that_somebody_else_is_deleting_is_left_to_them(
+    yard: Yard, lines: list[EventDict], *, dry_run: bool
+) -> None:
+    """By hand, or by a controller of the cloud's. No intent, and no other wish."""
+    yard.dry_run = dry_run
+    yard.begin()
+    (name,) = held(yard)
+    node = yard.cluster.node(name)
+    assert node is not None
+    yard.cluster.delete_node(node)
+    yard.tend(3)
+    assert yard.cluster.asked == [name]
+    assert yard.events() == []
+    assert [line for line in lines if line["event"].startswith("dry run")] == []
+
+
+def test_a_deletion_begun_after_the_picture_was_taken_is_seen(yard: Yard) -> None:
+    """The fresh look decides."""
+    (name,) = held(yard)
+    yard.cluster.stale = yard.cluster.nodes()
+    node = yard.cluster.node(name)
+    assert node is not None
+    yard.cluster.delete_node(node)
+    yard.tend(3)
+    assert yard.cluster.asked == [name]
+    assert yard.events() == []
+
+
+def test_a_node_that_is_held_for_long_is_told(yard: Yard) -> None:
+    """Five minutes, to the second: who holds it, since when, and what to do."""
+    (name,) = held(yard)
+    since = yard.house.now
+    yard.job.run()
+    yard.house.clock.advance(timedelta(minutes=5) - timedelta(seconds=1))
+    yard.job.run()
+    assert yard.troubles.reasons() == ()
+    yard.house.clock.advance(1)
+    yard.job.run()
+    (reason,) = yard.troubles.reasons()
+    assert reason.code == "cluster-refused"
+    assert reason.message == (
+        f"the cluster side cannot remove nodes: node {name} is being deleted since {since:%Y-%m-%d %H:%M} UTC, held by "
+        f"its finalizers ({FINALIZER}): start the controller that set them, or take them off by hand; scaling goes on "
+        "without it"
+    )
+    yard.cluster.drop(name)
+    yard.job.run()
+    assert yard.troubles.reasons() == ()
+
+
 # --- the API server is in trouble
 
 

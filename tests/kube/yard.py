@@ -29,7 +29,7 @@ class Yard:
 
     def __init__(self, house: House) -> None:
         self.house = house
-        self.cluster = FakeCluster()
+        self.cluster = FakeCluster(house.clock)
         self.other: Cluster | None = None
         self.troubles = Troubles()
         self.most = 10

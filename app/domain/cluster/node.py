@@ -21,7 +21,8 @@ class Node:
     """A Node object. Sizes are Kubernetes quantities as text.
 
     `changed_at` is when Ready became what it is, None if nobody ever wrote a Ready condition. `uid` tells apart two
-    nodes that had one name, `resource_version` two states of one node.
+    nodes that had one name, `resource_version` two states of one node. From `deleting_since` on it is as good as gone,
+    and stays only until nobody's finalizer holds it any more.
     """
 
     name: str
@@ -37,6 +38,8 @@ class Node:
     allocatable: Mapping[str, str] = field(default_factory=dict)
     addresses: tuple[str, ...] = ()
     boot_id: str = ""
+    deleting_since: datetime | None = None
+    finalizers: tuple[str, ...] = ()
 
     @property
     def silent_since(self) -> datetime | None:

@@ -37,11 +37,12 @@ class Kubernetes:
         found = [node for node in self._cluster.nodes() if node.name == name]
         return _seen(found[0]) if found else None
 
-    def delete_node(self, node: Node) -> None:
+    def delete_node(self, node: Node) -> bool:
         """The node controller makes its pods anew."""
         self._unchanged(node)
         self._cluster.remove(node.name)
         self.removed.append(node.name)
+        return True
 
     def change_node(self, node: Node, changes: NodeChanges) -> None:
         """Only what the autoscaler would see."""
