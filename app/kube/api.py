@@ -31,9 +31,9 @@ _REDIRECT: Final = 300
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
-_CONFLICTS: Final = frozenset({409, 422})
-"""Another version, or a change that the object as it now is does not allow, such as of a provider id that is set."""
+_CONFLICT: Final = 409
 _GONE: Final = 410
+_UNPROCESSABLE: Final = 422
 _TOO_MANY: Final = 429
 _PASSING: Final = frozenset({_NOT_FOUND, 408, _TOO_MANY})
 """Refusals that say nothing about what was asked: no such path, too slow, too often."""
@@ -42,6 +42,10 @@ _REFUSALS: Final = range(400, 500)
 
 class Expired(ClusterUnavailable):
     """The version to go on from is no longer known: begin anew with a list."""
+
+
+class Unprocessable(ClusterRefused):
+    """The value is not allowed, or a test in a JSON patch has failed: the answer does not say which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,12 +204,11 @@ def _refusal(code: int, status: Status | None, retry_after: timedelta | None) ->
     words = status.message[:_MAX_WORDS] if status is not None else "not in the API's own words"
     if code in {_UNAUTHORIZED, _FORBIDDEN}:
         return ClusterForbidden(f"the API server refuses ({code}): {words}")
-    if code in _CONFLICTS:
-        return ClusterConflict(f"the API server refuses ({code}): {words}")
     if code == _GONE:
         return Expired(f"the API server has forgotten that version: {words}")
     if status is not None and code in _REFUSALS and code not in _PASSING:
-        return ClusterRefused(f"the API server refuses ({code}): {words}")
+        proven = {_CONFLICT: ClusterConflict, _UNPROCESSABLE: Unprocessable}.get(code, ClusterRefused)
+        return proven(f"the API server refuses ({code}): {words}")
     kind = ClusterDown if code == _TOO_MANY or retry_after is not None else ClusterUnavailable
     return kind(f"the API server answers {code}: {words}", retry_after=retry_after)
 

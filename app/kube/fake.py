@@ -7,7 +7,7 @@ from datetime import datetime
 
 from app.clock import Clock
 from app.domain.cluster.node import Node
-from app.errors import ClusterConflict, ClusterError
+from app.errors import ClusterConflict, ClusterError, ClusterRefused
 from app.kube.port import Announcement, BootstrapToken, NodeChanges, TokenSeen
 
 
@@ -86,7 +86,7 @@ class FakeCluster:
             if known is None or (known.uid, known.resource_version) != (node.uid, node.resource_version):
                 raise ClusterConflict(f"node {node.name} has changed since it was read")
             if changes.provider_id is not None and known.provider_id not in {"", changes.provider_id}:
-                raise ClusterConflict(f"the provider id of {node.name} may not be changed")
+                raise ClusterRefused(f"the provider id of {node.name} may not be changed")
             self._version += 1
             self._nodes[node.name] = replace(
                 known,

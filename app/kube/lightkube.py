@@ -20,7 +20,7 @@ from lightkube.core.exceptions import ConfigError
 from app.clock import Clock
 from app.domain.cluster.node import Node
 from app.errors import ClusterConflict, ClusterError, ClusterUnavailable, ConfigurationError, Problem
-from app.kube.api import Api, Json, Limits
+from app.kube.api import Api, Json, Limits, Unprocessable
 from app.kube.port import Announcement, BootstrapToken, NodeChanges, Subject, TokenSeen
 from app.kube.watch import NODES, NodeWatch
 from app.kube.wire import read_expiration, read_node, read_status
@@ -66,8 +66,18 @@ class LightkubeCluster:
         return answer is None or read_status(answer) is not None
 
     def change_node(self, node: Node, changes: NodeChanges) -> None:
-        """One JSON patch that first tests that this is the node that was read, unchanged."""
-        if self._api.patch(_path(node.name), _operations(node, changes)) is None:
+        """One JSON patch that first tests that this is the node that was read, unchanged.
+
+        The answer to a test that fails looks like that to a change that is not allowed, so the node is looked at.
+        """
+        try:
+            answer = self._api.patch(_path(node.name), _operations(node, changes))
+        except Unprocessable:
+            fresh = self.node(node.name)
+            if fresh is not None and (fresh.uid, fresh.resource_version) == (node.uid, node.resource_version):
+                raise
+            raise ClusterConflict(f"node {node.name} has changed since it was read") from None
+        if answer is None:
             raise ClusterConflict(f"node {node.name} is gone")
 
     def create_token(self, token: BootstrapToken) -> None:

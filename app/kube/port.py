@@ -86,7 +86,8 @@ class Cluster(Protocol):
         """Change exactly this state of this node.
 
         Raises:
-            ClusterConflict: it has changed since it was read, or does not allow that, or is gone.
+            ClusterConflict: it has changed since it was read, or is gone.
+            ClusterRefused: it has not changed, and does not allow that.
         """
         ...
 

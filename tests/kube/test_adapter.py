@@ -19,7 +19,7 @@ from app.errors import (
     ClusterUnavailable,
     ConfigurationError,
 )
-from app.kube.api import Expired, Limits
+from app.kube.api import Expired, Limits, Unprocessable
 from app.kube.lightkube import LightkubeCluster, own_subject, read_kubeconfig
 from app.kube.port import Announcement, NodeChanges, Subject
 
@@ -105,8 +105,8 @@ def test_a_name_cannot_lead_elsewhere(api: ApiServer, cluster: LightkubeCluster)
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(401, ClusterForbidden), (403, ClusterForbidden), (409, ClusterConflict), (422, ClusterConflict)]
-    + [(code, ClusterRefused) for code in (400, 402, 405, 406, 413, 418, 451)]
+    [(401, ClusterForbidden), (403, ClusterForbidden), (409, ClusterConflict)]
+    + [(code, ClusterRefused) for code in (400, 402, 405, 406, 413, 418, 422, 451)]
     + [(code, ClusterUnavailable) for code in (408, 410, 500, 502, 503, 504, 302)]
     + [(429, ClusterDown)],
 )
@@ -115,12 +115,12 @@ def test_refusals_by_status(api: ApiServer, cluster: LightkubeCluster, status: i
     api.refusals["get"] = (status, "because I say so")
     with pytest.raises(ClusterError, match="because I say so") as caught:
         cluster.node("gpu-a")
-    assert type(caught.value) in {kind, Expired}
+    assert type(caught.value) in {kind, Expired, Unprocessable}
     assert isinstance(caught.value, kind)
     assert TOKEN not in str(caught.value)
 
 
-@pytest.mark.parametrize("status", [400, 404, 405, 451])
+@pytest.mark.parametrize("status", [400, 404, 405, 422, 451])
 def test_a_proxys_refusal_proves_nothing(api: ApiServer, cluster: LightkubeCluster, status: int) -> None:
     """It is not in the API's own words."""
     api.refusals["get"] = (status, "")
@@ -279,11 +279,11 @@ def test_labels_are_put_where_there_are_none(api: ApiServer, cluster: LightkubeC
     assert api.object("gpu-a")[1]["metadata"]["labels"] == {"a": "b"}
 
 
-@pytest.mark.parametrize("why", ["changed", "another", "gone", "set"])
+@pytest.mark.parametrize("why", ["changed", "another", "gone"])
 def test_a_node_that_is_not_the_one_that_was_read_is_not_changed(
     api: ApiServer, cluster: LightkubeCluster, why: str
 ) -> None:
-    """Another version, another node of that name, none, or one that meanwhile has a provider id for good."""
+    """Another version, another node of that name, or none. The API server answers 422, as it does to a bad value."""
     api.put(node_json("gpu-a"))
     node = cluster.node("gpu-a")
     assert node is not None
@@ -291,14 +291,47 @@ def test_a_node_that_is_not_the_one_that_was_read_is_not_changed(
         api.drop("gpu-a")
     if why in {"changed", "another"}:
         api.put(node_json("gpu-a"))
-    if why == "set":
-        api.put(node_json("gpu-a", "verda://other"))
-        node = cluster.node("gpu-a")
-        assert node is not None
     before = api.names(), api.object("gpu-a")
     with pytest.raises(ClusterConflict):
         cluster.change_node(node, NodeChanges(provider_id="verda://gpu-a"))
     assert (api.names(), api.object("gpu-a")) == before
+
+
+@pytest.mark.parametrize("why", ["a policy", "a provider id that is set"])
+def test_a_change_that_the_unchanged_node_does_not_allow_is_no_lost_race(
+    api: ApiServer, cluster: LightkubeCluster, why: str
+) -> None:
+    """422 both: it would be refused again, so somebody has to know. The API's words are kept."""
+    api.put(node_json("gpu-a", "verda://other" if why != "a policy" else ""))
+    node = cluster.node("gpu-a")
+    assert node is not None
+    words = "spec.providerID: Forbidden: node updates may not change it"
+    if why == "a policy":
+        words = "ValidatingAdmissionPolicy 'no-changes' denied request: hands off"
+        api.refusals["patch"] = (422, words)
+    before = api.object("gpu-a")
+    with pytest.raises(ClusterRefused, match=words):
+        cluster.change_node(node, NodeChanges(provider_id="verda://gpu-a"))
+    assert api.object("gpu-a") == before
+
+
+def test_a_deletion_that_a_policy_forbids_is_no_lost_race(api: ApiServer, cluster: LightkubeCluster) -> None:
+    """Preconditions that do not hold are a 409, always."""
+    api.put(node_json("gpu-a"))
+    node = cluster.node("gpu-a")
+    assert node is not None
+    api.refusals["delete"] = (422, "ValidatingAdmissionPolicy 'keep' denied request")
+    with pytest.raises(ClusterRefused, match="'keep' denied request"):
+        cluster.delete_node(node)
+
+
+def test_an_event_that_makes_no_sense_to_the_cluster_is_told(api: ApiServer, cluster: LightkubeCluster) -> None:
+    """Only one that is there already is fine."""
+    api.refusals["post"] = (422, "Event is invalid")
+    about = Subject(kind="Node", name="gpu-a")
+    one = Announcement(key="1", subject=about, reason="R", message="m", is_warning=False, at=NIGHT)
+    with pytest.raises(ClusterRefused, match="is invalid"):
+        cluster.announce(one)
 
 
 # --- events

@@ -244,9 +244,26 @@ def test_a_conflict_leaves_the_node_and_says_so(yard: Yard) -> None:
     assert yard.told() == ["node-removal-attempted", "node-removal-abandoned"]
     assert yard.troubles.reasons() == ()
     yard.cluster.forbidden.clear()
+    yard.fall_silent(name)
     yard.job.run()
     assert yard.names() == []
     assert yard.told()[2:] == ["node-removal-attempted", "node-removed"]
+
+
+def test_what_stays_in_conflict_is_not_attempted_for_ever(yard: Yard) -> None:
+    """A webhook that answers 409 whatever is asked: once for each state of the node, and the others go."""
+    yard.most = 1
+    yard.begin()
+    first, _ = sorted(evicted(yard, 2))
+    yard.house.clock.advance(60)
+    yard.cluster.forbidden[f"delete_node {first}"] = ClusterConflict("409")
+    yard.tend(10)
+    assert yard.names() == [first]
+    attempt = ["node-removal-attempted", "node-removal-abandoned"]
+    assert yard.told() == [*attempt, "node-removal-attempted", "node-removed"]
+    yard.fall_silent(first)
+    yard.tend(10)
+    assert yard.told()[4:] == attempt
 
 
 def test_an_outage_in_the_middle_leaves_an_open_intent(yard: Yard) -> None:

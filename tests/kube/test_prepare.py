@@ -268,7 +268,8 @@ def test_what_is_not_granted_is_one_reason(yard: Yard) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "code"), [(403, "cluster-forbidden"), (409, None), (422, None), (500, "cluster-unavailable")]
+    ("status", "code"),
+    [(403, "cluster-forbidden"), (409, None), (422, "cluster-refused"), (500, "cluster-unavailable")],
 )
 def test_on_a_real_line(yard: Yard, api: ApiServer, cluster: LightkubeCluster, status: int, code: str | None) -> None:
     """The API's own JSON: refused first, done then. The patch names exactly what was read and what changes."""

@@ -39,6 +39,7 @@ class CleanUp:
     most: int
     dry_run: bool = False
     _told: set[str] = field(default_factory=set)
+    _abandoned: dict[str, str] = field(default_factory=dict)
     _turns: Turns = field(init=False)
 
     def __post_init__(self) -> None:
@@ -48,19 +49,24 @@ class CleanUp:
     def run(self, nodes: Sequence[Node], cause: Cause) -> None:
         """Resolve what was begun, then remove what is due."""
         found = ghosts(nodes, self._find, self.bench.clock.now(), self.grace)
-        self._told &= {ghost.node.uid for ghost in found}
+        silent = {ghost.node.uid for ghost in found}
+        self._told &= silent
+        self._abandoned = {uid: version for uid, version in self._abandoned.items() if uid in silent}
         held = {node.uid: node for node in nodes if node.deleting_since is not None}
         removals = self.bench.books.cluster.removals
         begun = {uid: removal for uid, removal in removals.items() if uid not in held}
-        fresh = {uid: ghost for ghost in found if (uid := ghost.node.uid) not in removals and uid not in held}
+        fresh = {uid: ghost for ghost in found if (uid := ghost.node.uid) not in removals and self._may(ghost.node)}
         if self.dry_run:
             for ghost in tuple(fresh.values())[: self.most]:
                 self._tell(ghost)
             fresh = {}
         due: Mapping[str, Removal | Ghost] = {**begun, **fresh}
         self._turns.serve(due, self.most, lambda one: self._serve(one, cause))
-        ours = {ghost.node.uid for ghost in found} | set(removals)
-        self._complain([node for uid, node in held.items() if uid in ours])
+        self._complain([node for uid, node in held.items() if uid in silent or uid in removals])
+
+    def _may(self, node: Node) -> bool:
+        """Whether a removal may begin: nobody's has, and none came to nothing on exactly this state of the node."""
+        return node.deleting_since is None and self._abandoned.get(node.uid) != node.resource_version
 
     def _complain(self, held: Sequence[Node]) -> None:
         """Raises ClusterRefused if a node of ours has been unable to go for long."""
@@ -95,10 +101,8 @@ class CleanUp:
         fresh = self.bench.cluster.node(ghost.node.name)
         if fresh is None or fresh.uid != ghost.node.uid or fresh.provider_id != ghost.node.provider_id:
             return
-        if fresh.deleting_since is not None:
-            return
         judged = ghost_of(fresh, self._find(fresh), self.bench.clock.now(), self.grace)
-        if judged is None:
+        if judged is None or not self._may(fresh):
             return
         try:
             self.bench.record(AttemptNodeRemoval(ghost=judged), cause)
@@ -110,6 +114,7 @@ class CleanUp:
         try:
             is_gone = self.bench.cluster.delete_node(node)
         except ClusterConflict as conflict:
+            self._abandoned[node.uid] = node.resource_version
             self.bench.record(AbandonNodeRemoval(uid=node.uid, reason=conflict.message), cause)
             return
         if is_gone:
