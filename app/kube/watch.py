@@ -16,6 +16,8 @@ _PAGE: Final = "500"
 _WATCH_S: Final = "300"
 _STALE_S: Final = 300.0
 """A living watch is heard of at least every `Limits.silence`; this is for one whose thread has died."""
+_LIFE_S: Final = 5.0
+"""A watch that was open for so long was one, although nothing has happened: bookmarks come once a minute."""
 _LONGEST_PAUSE_S: Final = 30.0
 
 _log = get_logger(job="cluster")
@@ -67,17 +69,21 @@ class NodeWatch:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            try:
-                self._follow()
-            except Expired:
-                self._version = None
-                self._failures += 1
-            except ClusterError as error:
-                self._fail(error)
-            except Exception:  # noqa: BLE001 - the edge of a thread: the picture grows stale and everybody sees why
-                _log.exception("watching nodes broke off")
-                self._fail(ClusterUnavailable("watching nodes broke off, see the log"))
+            self._keep()
             self._stop.wait(self._pause_s())
+
+    def _keep(self) -> None:
+        """One watch, and what its end says."""
+        try:
+            self._follow()
+        except Expired:
+            self._version = None
+            self._failures += 1
+        except ClusterError as error:
+            self._fail(error)
+        except Exception:  # noqa: BLE001 - the edge of a thread: the picture grows stale and everybody sees why
+            _log.exception("watching nodes broke off")
+            self._fail(ClusterUnavailable("watching nodes broke off, see the log"))
 
     def _fail(self, error: ClusterError) -> None:
         self._failures += 1
@@ -88,21 +94,36 @@ class NodeWatch:
             self._changed.notify_all()
 
     def _pause_s(self) -> float:
-        """Nothing after a watch that ran its time; else doubling, and at least what the server asks for."""
+        """Nothing after a watch that was one; else doubling, and at least what the server asks for."""
         wish = getattr(self._trouble, "retry_after", None)
         doubled = min(0.25 * float(1 << min(self._failures, 10)), _LONGEST_PAUSE_S) if self._failures else 0.0
         return max(doubled, wish.total_seconds() if wish is not None else 0.0)
 
     def _follow(self) -> None:
-        """One list if needed, then one watch."""
+        """One list if needed, then one watch.
+
+        Proxies and load balancers cut lines all the time. So how a watch ends matters only if it was none: if it could
+        not be opened, or was over at once and had told nothing. Such a one must not be opened again at full speed.
+        """
         version = self._version or self._list()
         self._version = version
         params = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": _WATCH_S}
-        heard = False
-        for change in self._api.watch(NODES, params | {"resourceVersion": version}):
-            heard = self._apply(change) or heard
-        # A watch that ends at once, having told nothing, must not be opened again at full speed.
-        self._failures = 0 if heard else self._failures + 1
+        opened_at: float | None = None
+        has_told = False
+        end: ClusterError | None = None
+        try:
+            for change in self._api.watch(NODES, params | {"resourceVersion": version}):
+                opened_at = self._clock.monotonic() if opened_at is None else opened_at
+                has_told = self._apply(change) or has_told
+        except ClusterError as error:
+            end = error
+        if has_told or (opened_at is not None and self._clock.monotonic() - opened_at >= _LIFE_S):
+            self._failures = 0
+            end = end if isinstance(end, Expired) else None
+        elif end is None:
+            self._failures += 1
+        if end is not None:
+            raise end
 
     def _list(self) -> str:
         """Read everything, page by page, before any of it is shown."""

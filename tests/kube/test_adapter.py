@@ -503,7 +503,7 @@ def test_too_many_requests_are_asked_for_no_sooner_than_the_server_wishes(
 
 
 def test_pauses_grow_and_end(cluster: LightkubeCluster) -> None:
-    """Half a second, one, two ... thirty; none after a watch that told something."""
+    """Half a second, one, two ... thirty; none after a watch that was one."""
     pauses = []
     for failures in (0, 1, 2, 3, 7, 100):
         cluster.watch._failures = failures
