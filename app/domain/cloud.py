@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import ClassVar, assert_never
+from typing import ClassVar, Final, assert_never
 
 from rpds import HashTrieMap
 
@@ -16,6 +16,9 @@ from app.domain.billing import cost_of, rounded
 from app.domain.envelope import CloudEvent, Decision, Recorded
 from app.domain.offering import Contract, InstanceType
 from app.domain.scripts import StartupScript
+
+NEVER_PLACED: Final = "never placed"
+"""Why a record under one of our names is too many that was never a machine, and so was never billed."""
 
 
 class CloudReachable(CloudEvent):

@@ -268,7 +268,7 @@ def _news(instance: Instance, machine: Machine, state: InstanceState) -> str:
     pairs: tuple[tuple[str, object, object], ...] = (
         ("contract", machine.contract, instance.contract),
         ("location", machine.location, instance.location),
-        ("price", machine.price_per_hour, instance.price_per_hour),
+        ("price", None if instance.was_never_placed else machine.price_per_hour, instance.price_per_hour),
         ("address", machine.ip, instance.ip),
         ("OS volume", machine.os_volume_id, instance.os_volume_id),
     )

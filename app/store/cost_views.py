@@ -3,6 +3,8 @@
 The log's own word on an ended machine, `cost`, is a Decimal; these views agree with it to the last of the six digits.
 """
 
+from app.domain.cloud import NEVER_PLACED
+
 _NOW = "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')"
 
 
@@ -18,11 +20,11 @@ def _span(since: str, until: str) -> str:
 _HOURS = f"{_span('since', 'until')} / 3600"
 _COST = f"printf('%.6f', sum({_HOURS} * price_per_hour))"
 
-_BILLED = "created_at IS NOT NULL AND machine_status IS NOT 'no_capacity'"
+_BILLED = "created_at IS NOT NULL"
 
 # What Verda shows holds from the machine's creation until Verda shows another price; where it never showed one, the
 # catalogue's at the time of the order. Only what was shown after the last order counts: an order refused late leaves
-# prices of a machine that was never placed behind. Such machines, `no_capacity`, are not billed.
+# prices of a machine that was never placed behind. Such machines are not billed and have no time of creation.
 # CROSS JOIN keeps SQLite from looking every period up for every machine, which took a minute for 10,000 of them.
 _BILLING = f"""
     WITH told AS (
@@ -80,7 +82,7 @@ _DAILY = f"""
 """
 
 # A ghost is a machine too many under a name of ours, here from its discovery to the next word on it; it is taken to
-# cost what its namesake did at that time.
+# cost what its namesake did at that time. The record of an order that was never placed is none.
 _WASTE = f"""
     WITH turns AS (
       SELECT substr(stream, 10) AS instance, recorded_at AS since, json_extract(data, '$.state') AS state,
@@ -90,6 +92,7 @@ _WASTE = f"""
     ),
     ghosts AS (
       SELECT json_extract(data, '$.instance') AS instance, recorded_at AS since, type,
+        json_extract(data, '$.reason') AS reason,
         lead(recorded_at) OVER (PARTITION BY json_extract(data, '$.instance_id') ORDER BY position) AS until
       FROM events WHERE type IN ('cloud.duplicate-instance-detected', 'cloud.duplicate-instance-deleted')
     ),
@@ -115,7 +118,7 @@ _WASTE = f"""
           ORDER BY told.version DESC LIMIT 1
         ), price_per_hour) AS price, currency
       FROM ghosts CROSS JOIN instances ON name = instance
-      WHERE type = 'cloud.duplicate-instance-detected' AND price IS NOT NULL
+      WHERE type = 'cloud.duplicate-instance-detected' AND reason IS NOT '{NEVER_PLACED}' AND price IS NOT NULL
     )
     SELECT kind, instance, node_group, contract, since, until, round({_HOURS}, 4) AS hours,
       printf('%.6f', {_HOURS} * price_per_hour) AS cost, price_per_hour, currency

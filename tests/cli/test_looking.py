@@ -7,6 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -14,8 +17,13 @@ import yaml
 from typer.testing import CliRunner
 
 from app.cli.main import cli
-from app.domain.instance.commands import AttemptCreate
+from app.domain.ids import Mark
+from app.domain.instance.commands import AttemptCreate, RecordCreated
+from app.domain.instance.events import Found
+from app.domain.machine import Machine
 from app.domain.nodegroup.commands import ApplyConfiguration, PauseNodeGroup
+from app.domain.observation import ObserveMachines
+from app.domain.offering import Contract
 from app.errors import StoreCorrupt, StoreError, StoreUnavailable
 from tests.audit.scenario import A, B, C, D, E, F
 from tests.store.harness import CA, altered, group, one_more, opened, start
@@ -194,6 +202,34 @@ def test_every_fate_is_told_in_plain_words(name: str, sentences: list[str], stor
     """Eviction, fallback, failed boot, stock-out, a wish that was taken back."""
     told = typed("explain", name, "--database", story)
     assert [sentence for sentence in sentences if sentence not in told] == []
+
+
+def test_orders_that_were_never_placed_are_explained_as_free(tmp_path: Path) -> None:
+    """The record that the first one left behind, and the one at the last place that the wish failed with."""
+    path = tmp_path / "provider.db"
+    first = Machine(
+        instance_id="i-1",
+        hostname="gpu-aaaaaaaa",
+        status="no_capacity",
+        description=Mark(cluster="prod", installation="inst1", group="gpu").text(),
+        instance_type="1H100.80S.30V",
+        location="FIN-01",
+        contract=Contract.SPOT,
+        price_per_hour=Decimal("0.60"),
+        created_at=datetime(2026, 1, 5, tzinfo=UTC),
+    )
+    last = replace(first, instance_id="i-2", location="FIN-03")
+    with opened(path) as ledger:
+        start(ledger, group(contracts=(Contract.SPOT,)))
+        ledger.execute(one_more("gpu-aaaaaaaa"), CA)
+        for number, machines in enumerate(((first,), (first, last)), 1):
+            ledger.execute(AttemptCreate(instance="gpu-aaaaaaaa"), CA)
+            made = RecordCreated(instance="gpu-aaaaaaaa", instance_id=f"i-{number}", found=Found.ANSWERED)
+            ledger.execute(made, CA)
+            ledger.execute(ObserveMachines(machines=machines, backend="simulator", claim=False), CA)
+    told = typed("explain", "gpu-aaaaaaaa", "--database", path)
+    assert "a machine too many, i-1, carries its name (never placed): it is deleted." in told
+    assert told.partition("What did it cost?\n")[2] == "  Nothing: no machine was ever created for it.\n"
 
 
 def test_a_group_is_explained_with_what_became_of_the_last_wishes(story: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.clock import FakeClock
-from app.domain.cloud import RecordUnreachable
+from app.domain.cloud import RecordSurplusGone, RecordUnreachable
 from app.domain.decide import Command
 from app.domain.envelope import Cause
 from app.domain.ids import Mark
@@ -28,7 +28,7 @@ from app.domain.offering import Contract
 from app.ledger.ledger import Ledger
 from app.store.views import VIEWS
 
-from .harness import CA, opened, rows, start
+from .harness import CA, group, opened, rows, start
 
 JOB = Cause(actor="reconcile/provision", correlation_id="run-7")
 NASTY = 'it\'s "full"; DROP TABLE events; --'
@@ -299,6 +299,28 @@ def test_v_waste_has_what_never_became_a_node_and_what_was_switched_off(started:
         ("switched-off", B, "11:00", "12:00", 1.0, "0.600000"),
         ("switched-off", B, "12:30", "13:00", 0.5, "0.300000"),
     ]
+
+
+def test_orders_that_were_never_placed_cost_nothing_in_any_view(fresh: Path) -> None:
+    """Neither the record that the first left at the first place, nor the failure at the last one; both show a price."""
+    clock = FakeClock()
+    born = datetime(2026, 1, 5, 10, tzinfo=UTC)
+    first = machine("no_capacity", "i-1", born)
+    last = replace(machine("no_capacity", "i-2", born), location="FIN-03")
+    with opened(fresh, clock) as ledger:
+        start(ledger, group(contracts=(Contract.SPOT,)))
+        tell = Teller(ledger, clock)
+        tell.at("10:00", IncreaseSize(node_group="gpu", delta=1, names=(A,)), AttemptCreate(instance=A))
+        tell.at("10:00", RecordCreated(instance=A, instance_id="i-1", found=Found.ANSWERED))
+        tell.at("10:01", observed(first), AttemptCreate(instance=A))
+        tell.at("10:01", RecordCreated(instance=A, instance_id="i-2", found=Found.ANSWERED))
+        tell.at("10:02", observed(first, last))
+        tell.at("11:00", DeleteNodes(node_group="gpu", instances=(A,)), RecordSurplusGone(instance_id="i-1"), cause=CA)
+        tell.at("11:30", observed(replace(last, status="deleting")))
+        tell.at("12:00", ConfirmEnded(instance=A, instance_id="i-2", known_by_id=True))
+    history = "SELECT state, instance_id, created_at, price_per_hour, hours, cost FROM v_instance_history"
+    assert rows(fresh, history) == [("gone", "i-2", None, None, None, None)]
+    assert [rows(fresh, f"SELECT * FROM {view}") for view in ("v_billing", "v_costs_daily", "v_waste")] == [[], [], []]  # noqa: S608 - ours
 
 
 def observed(*machines: Machine) -> ObserveMachines:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from app.domain.billing import cost_of, rounded
-from app.domain.cloud import DuplicateInstanceDeleted, DuplicateInstanceDetected
+from app.domain.cloud import NEVER_PLACED, DuplicateInstanceDeleted, DuplicateInstanceDetected
 from app.domain.envelope import Event, Recorded
 from app.domain.explain.page import Page, Section
 from app.domain.instance import events as e
@@ -189,7 +189,7 @@ def _cost_of_doubles(story: Story) -> Iterator[str]:
         if isinstance(item.event, DuplicateInstanceDeleted)
     }
     for item in story.doubles:
-        if not isinstance(item.event, DuplicateInstanceDetected):
+        if not isinstance(item.event, DuplicateInstanceDetected) or item.event.reason == NEVER_PLACED:
             continue
         time = ends.get(item.event.instance_id, story.now) - item.recorded_at
         lives = [then for since, then in _lives(story.events) if since <= item.recorded_at]

@@ -35,7 +35,7 @@ from app.domain.instance.events import (
     ScriptAssigned,
     ScriptFetched,
 )
-from app.domain.instance.lifecycle import InstanceState
+from app.domain.instance.lifecycle import InstanceState, Phase, phase_of
 from app.domain.instance.state import Instance
 from app.domain.offering import Offering
 from app.domain.records import replace
@@ -264,7 +264,7 @@ def _observed(instance: Instance, event: InstanceStateObserved, at: datetime) ->
     is_new_word = event.status != instance.machine_status
     # What spoke against the deletion was the machine's status, and that is another now.
     refused_for_the_old_word = is_new_word and instance.delete_code is not None
-    return replace(
+    observed = replace(
         instance.repriced(event.price_per_hour, at),
         state=event.state,
         machine_status=event.status,
@@ -279,3 +279,14 @@ def _observed(instance: Instance, event: InstanceStateObserved, at: datetime) ->
         running_at=(instance.running_at or at) if running else instance.running_at,
         stopped_at=(instance.stopped_at or at) if stopped else None,
     )
+    if not _is_never_placed(instance, event):
+        return observed
+    return replace(observed, created_at=None, price_per_hour=None, billed_before=Decimal(0), price_since=None)
+
+
+def _is_never_placed(instance: Instance, event: InstanceStateObserved) -> bool:
+    """Once said of a machine that never ran it holds, whatever the record is called later, until the machine runs."""
+    phase = phase_of(event.status)
+    if phase in {Phase.RUNNING, Phase.STOPPED}:
+        return False
+    return instance.was_never_placed or (phase is Phase.NO_CAPACITY and instance.running_at is None)

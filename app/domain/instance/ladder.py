@@ -5,7 +5,7 @@ from datetime import datetime
 
 from app.domain.account import AccountRefused
 from app.domain.books import Books
-from app.domain.cloud import DuplicateInstanceDetected
+from app.domain.cloud import NEVER_PLACED, DuplicateInstanceDetected
 from app.domain.envelope import Decision, Event
 from app.domain.instance.commands import RecordCreateRefused
 from app.domain.instance.events import (
@@ -189,7 +189,7 @@ def never_placed(instance: Instance, books: Books, instance_id: str, words: str,
         rung_closed=True,
         retry_at=None,
     )
-    left = DuplicateInstanceDetected(instance_id=instance_id, instance=instance.name, reason="never placed")
+    left = DuplicateInstanceDetected(instance_id=instance_id, instance=instance.name, reason=NEVER_PLACED)
     return (left, refused, *_rested(instance, books, refused, now))
 
 

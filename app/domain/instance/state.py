@@ -16,10 +16,10 @@ class Instance:
     """A machine or our wish for one. Every field is a column of the table `instances`.
 
     `ordinal` is the log position of the wish, which orders a group's instances by age. `closed_rungs` are the offerings
-    refused for this wish. `retry_at` bounds the next create or delete attempt. `created_at` is the cloud's own time.
-    `machine_status` is the cloud's last word, said first at `status_since`. `delete_code` says why the last deletion
-    was not taken. `script` names the uploaded startup script, `script_token` is the digest of the token in it,
-    `script_fetched_at` when it was served to `script_source`. Prices
+    refused for this wish. `retry_at` bounds the next create or delete attempt. `created_at` is the cloud's own time,
+    None for an order that was never placed. `machine_status` is the cloud's last word, said first at `status_since`.
+    `delete_code` says why the last deletion was not taken. `script` names the uploaded startup script, `script_token`
+    is the digest of the token in it, `script_fetched_at` when it was served to `script_source`. Prices
     are per hour; `billed_before` is what the machine had cost when its price last changed, at `price_since`; `cost` is
     final once the instance has ended. The `node_` fields are what the cluster showed of its node; `repaired_uid` is the
     node that was given a provider id, `prepared_uid` the one that had `node_prepared` done to it.
@@ -122,6 +122,11 @@ class Instance:
         """
         forgotten = self.cancel_reason is CancelReason.BOOKS_REVERTED
         return (self.state is InstanceState.LOST or forgotten) and self.delete_requested_at is None
+
+    @property
+    def was_never_placed(self) -> bool:
+        """Its order was taken and came to nothing: what the cloud still shows was never a machine and is not billed."""
+        return self.machine_status is not None and self.created_at is None
 
     def cost_until(self, at: datetime) -> Decimal | None:
         """What the machine has cost by then: price times lifetime, None if it never existed or has no known price."""

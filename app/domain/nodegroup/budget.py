@@ -79,7 +79,7 @@ def _dearest(books: Books, group: NodeGroup) -> Decimal | None:
 def _cost(books: Books, instances: Iterable[Instance]) -> Decimal:
     total = Decimal(0)
     for instance in instances:
-        if instance.state is InstanceState.FAILED and not instance.may_exist:
+        if instance.was_never_placed or (instance.state is InstanceState.FAILED and not instance.may_exist):
             continue  # nothing was bought and nothing will be
         group = books.groups[instance.node_group]
         # Without a machine the price is that of an order which may still be refused and followed by a dearer one.

@@ -6,10 +6,11 @@ import pytest
 
 from app.domain import observation
 from app.domain.envelope import Event
-from app.domain.instance.commands import AttemptCreate
+from app.domain.instance.commands import AttemptCreate, ConfirmEnded
 from app.domain.instance.events import ErrorClass, FailureCode, Found
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.machine import Machine
+from app.domain.nodegroup.budget import excess
 from app.domain.offering import Contract
 
 from .facts import (
@@ -17,11 +18,13 @@ from .facts import (
     B_ID,
     DATA_VOLUME,
     H100,
+    H100_TYPE,
     LEADING_TO,
     OS_VOLUME,
     A,
     adopted,
     attempted,
+    catalogue,
     configured,
     created,
     delete_requested,
@@ -214,6 +217,30 @@ def test_the_last_place_without_stock_fails_the_wish() -> None:
         FailureCode.OUT_OF_STOCK,
     )
     assert wish.instance_id == A_ID
+
+
+def test_what_was_never_placed_costs_nothing_whatever_the_cloud_calls_it_afterwards() -> None:
+    """Verda shows a price of the record and bills none of it: not in the books, not when it is gone, not in a limit."""
+    one_place = H100.model_copy(update={"locations": ("FIN-01",), "max_hourly_cost": Decimal("2.29")})
+    story = watched("ordered").given(configured(one_place), timedelta(minutes=1))
+    story = story.given(listing(machine(status="no_capacity", created_at=NOON)))
+    story.when(listing(machine(status="no_capacity", created_at=NOON))).then_nothing()
+    story = story.given(catalogue(H100_TYPE), delete_requested(A), timedelta(hours=1))
+    assert excess(story.books, story.books.groups["h100"], 1) is None
+    story = story.given(listing(machine(status="deleting", created_at=NOON)))
+    wish = story.instance(A)
+    assert (wish.price_per_hour, wish.created_at, wish.cost_until(story.now)) == (None, None, None)
+    (ended,) = story.when(ConfirmEnded(instance=A, instance_id=A_ID, known_by_id=True)).events
+    assert ended.sentence == f"{A} is gone, cost - usd"
+
+
+@pytest.mark.parametrize("status", ["running", "offline"])
+def test_what_runs_after_all_is_billed_from_its_beginning(status: str) -> None:
+    """A machine that is there was placed, whatever was said before."""
+    one_place = H100.model_copy(update={"locations": ("FIN-01",)})
+    story = watched("ordered").given(configured(one_place), listing(machine(status="no_capacity", created_at=NOON)))
+    story = story.given(timedelta(minutes=30), listing(machine(status=status, created_at=NOON)))
+    assert story.instance(A).cost_until(NOON + timedelta(hours=1)) == Decimal("2.29")
 
 
 def test_an_adopted_machine_that_was_never_placed_fails() -> None:
