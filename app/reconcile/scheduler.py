@@ -41,6 +41,8 @@ _WAKES: Mapping[type[Event], str] = {
 """Which fact gives which job something to do at once; everything else waits for the job's interval."""
 
 _TRY_AGAIN = timedelta(milliseconds=100)
+_CLOCK_CHECK_S = 0.5
+_SLACK = timedelta(seconds=1)
 _STUCK_AFTER_S = 600.0
 """Every call to the cloud has a deadline of its own; a run that takes this long is not coming back."""
 
@@ -135,6 +137,7 @@ class Scheduler:
             job_defaults={"max_instances": 1, "coalesce": True, "misfire_grace_time": None},
         )
         self._scheduler.add_listener(self._skipped, EVENT_JOB_MAX_INSTANCES)
+        self._stopped = threading.Event()
 
     def start(self) -> None:
         """Run every job now, then on its interval."""
@@ -147,6 +150,7 @@ class Scheduler:
                 next_run_time=self._clock.now(),
             )
         self._scheduler.start()
+        threading.Thread(target=self._watch_clock, name="clock", daemon=True).start()
 
     def wake(self, name: str) -> None:
         """Run a job now, or once more if it is running."""
@@ -163,6 +167,17 @@ class Scheduler:
         """No job has been stuck in one run for longer than any run may take."""
         return all(runner.running_s() < _STUCK_AFTER_S for runner in self.runners.values())
 
+    def _watch_clock(self) -> None:
+        """APScheduler goes by the wall clock: set back, it would keep every job waiting for the time it showed before.
+
+        No job waits for longer than its interval, so one that does is due.
+        """
+        while not self._stopped.wait(_CLOCK_CHECK_S):
+            now = self._clock.now()
+            for job in self._scheduler.get_jobs():
+                if job.next_run_time - now > self._every[job.id] + _SLACK:
+                    self._run_at(job.id, now)
+
     def _run_at(self, name: str, at: datetime) -> None:
         if self._scheduler.running and not self.runners[name].is_stopping:
             with contextlib.suppress(JobLookupError):  # stopped in this very moment: then there is nothing to wake
@@ -175,6 +190,7 @@ class Scheduler:
 
     def stop(self) -> None:
         """Begin no more runs; those under way end by themselves."""
+        self._stopped.set()
         for runner in self.runners.values():
             runner.stop()
         if self._scheduler.running:

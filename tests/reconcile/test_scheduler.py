@@ -3,7 +3,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 import pytest
@@ -74,6 +74,17 @@ class Other(Counting):
     name: ClassVar[str] = "terminate"
 
 
+class MovedClock(SystemClock):
+    """The machine's clock, and how far somebody has set it back."""
+
+    def __init__(self) -> None:
+        self.by = timedelta()
+
+    def now(self) -> datetime:
+        """Wall time."""
+        return super().now() - self.by
+
+
 @dataclass(kw_only=True)
 class Plant:
     """A scheduler with two jobs that hardly ever run by themselves, and what it told of their runs."""
@@ -82,13 +93,14 @@ class Plant:
     other: Other = field(default_factory=Other)
     told: list[tuple[str, str]] = field(default_factory=list)
     every: timedelta = SELDOM
+    clock: MovedClock = field(default_factory=MovedClock)
     scheduler: Scheduler = field(init=False)
 
     def __post_init__(self) -> None:
         """Build, do not start."""
         self.scheduler = Scheduler(
             (Scheduled(job=self.job, every=self.every), Scheduled(job=self.other, every=SELDOM)),
-            SystemClock(),
+            self.clock,
             lambda name, outcome, _: self.told.append((name, outcome)),
         )
 
@@ -136,6 +148,15 @@ def test_a_job_runs_again_and_again_on_its_interval() -> None:
     plant.job.wait_for_runs(4)
     plant.scheduler.stop()
     assert plant.other.runs == 1
+
+
+def test_a_wall_clock_that_is_set_back_keeps_no_job_waiting(plant: Plant) -> None:
+    """The next runs were meant for times of the old clock, hours ahead by the new one."""
+    plant.start()
+    plant.job.wait_for_runs(1)
+    plant.clock.by = timedelta(hours=3)
+    plant.job.wait_for_runs(2)
+    plant.other.wait_for_runs(2)
 
 
 def test_a_wake_runs_the_job_now(plant: Plant) -> None:

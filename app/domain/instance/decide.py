@@ -39,21 +39,25 @@ from app.domain.instance.ladder import exhausted, next_rung, refused_with_the_ac
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
 from app.domain.instance.switching import cancelled, doubted, left_on, taken
-from app.domain.instance.verdict import pause
+from app.domain.instance.verdict import LONGEST_PAUSE, LONGEST_WISH, pause
 from app.domain.nodegroup.joining import failed_by_breaker, probe_or_fail
 from app.domain.nodegroup.state import NodeGroup
 from app.domain.offering import Contract, Offering
+from app.domain.pauses import is_over
 
 _DELETE_AGAIN_AFTER = timedelta(seconds=30)
 """A deletion that was taken and changed nothing is asked for again; Verda reports deletions within about a minute."""
 
 
+def is_due_for_creation(instance: Instance, now: datetime) -> bool:
+    """Wanted, without an order, and not to wait before the next one."""
+    return instance.state is InstanceState.REQUESTED and is_over(instance.retry_at, now, LONGEST_WISH)
+
+
 def attempt_create(command: AttemptCreate, books: Books, now: datetime) -> Decision:
     """Write down the next create call, or that there will be none."""
     instance = books.instances.get(command.instance)
-    if instance is None or instance.state is not InstanceState.REQUESTED:
-        return Decision()
-    if instance.retry_at is not None and instance.retry_at > now:
+    if instance is None or not is_due_for_creation(instance, now):
         return Decision()
     group = books.groups[instance.node_group]
     if group.retired:
@@ -182,7 +186,7 @@ def is_due_for_deletion(instance: Instance, now: datetime, interrupted: Collecti
     return (
         instance.state is InstanceState.DELETING
         and instance.instance_id is not None
-        and (instance.retry_at is None or instance.retry_at <= now or instance.name in interrupted)
+        and (is_over(instance.retry_at, now, LONGEST_PAUSE) or instance.name in interrupted)
     )
 
 

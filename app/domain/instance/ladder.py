@@ -19,10 +19,19 @@ from app.domain.instance.events import (
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
 from app.domain.instance.switching import left_on
-from app.domain.instance.verdict import NO_CAPACITY, SWITCH_UNANSWERED, Verdict, account_pause, judge, pause
+from app.domain.instance.verdict import (
+    LONGEST_ACCOUNT_PAUSE,
+    NO_CAPACITY,
+    SWITCH_UNANSWERED,
+    Verdict,
+    account_pause,
+    judge,
+    pause,
+)
 from app.domain.nodegroup.events import NodeGroupClosed, OfferingRested
 from app.domain.nodegroup.state import NodeGroup, Rest
 from app.domain.offering import Offering
+from app.domain.pauses import is_over
 
 
 def next_rung(instance: Instance, group: NodeGroup, now: datetime) -> Offering | None:
@@ -146,7 +155,7 @@ def refused_with_the_account(instance: Instance, books: Books, now: datetime) ->
     known = books.cloud.account
     if books.groups[instance.node_group].spec.kind == "webhook":
         return None
-    if known is None or (known.until <= now and known.position < instance.ordinal):
+    if known is None or (is_over(known.until, now, LONGEST_ACCOUNT_PAUSE) and known.position < instance.ordinal):
         return None
     code = FailureCode(known.code)
     return CreateFailed(

@@ -7,7 +7,9 @@ from app.domain.instance.commands import RecordCreateRefused, Refusal
 from app.domain.instance.events import ErrorClass, FailureCode
 
 _FIRST_PAUSE = timedelta(seconds=2)
-_LONGEST_PAUSE = timedelta(minutes=1)
+LONGEST_PAUSE = timedelta(minutes=1)
+LONGEST_WISH = timedelta(minutes=10)
+"""A pause that the API asks for is honoured up to this length, by what limits the rate of all calls as well."""
 MAX_MESSAGE = 400
 """Cluster Autoscaler cuts messages in its status at 500 characters; the rest is left for the remedy."""
 
@@ -186,15 +188,15 @@ def _judge_rejection(command: RecordCreateRefused) -> Verdict:
 
 
 def pause(attempt: int, wish: timedelta | None = None) -> timedelta:
-    """How long to wait after the attempt-th failure in a row: doubling from 2 s to 1 min, or what the API asks for."""
+    """How long to wait after the attempt-th failure in a row: doubling from 2 s to 1 min, or longer if the API asks."""
     doubled = _FIRST_PAUSE * (1 << min(max(attempt - 1, 0), 5))
-    return max(min(doubled, _LONGEST_PAUSE), wish or timedelta())
+    return max(min(doubled, LONGEST_PAUSE), min(wish or timedelta(), LONGEST_WISH))
 
 
 _FIRST_ACCOUNT_PAUSE = timedelta(minutes=1)
-_LONGEST_ACCOUNT_PAUSE = timedelta(minutes=30)
+LONGEST_ACCOUNT_PAUSE = timedelta(minutes=30)
 
 
 def account_pause(failures: int) -> timedelta:
     """How long no order is tried after the account was refused so often in a row: doubling from 1 min to 30 min."""
-    return min(_FIRST_ACCOUNT_PAUSE * (1 << min(max(failures - 1, 0), 5)), _LONGEST_ACCOUNT_PAUSE)
+    return min(_FIRST_ACCOUNT_PAUSE * (1 << min(max(failures - 1, 0), 5)), LONGEST_ACCOUNT_PAUSE)

@@ -16,6 +16,7 @@ from app.domain.instance.commands import (
     RecordCreateUnknown,
     Refusal,
 )
+from app.domain.instance.decide import is_due_for_creation
 from app.domain.instance.events import CreateAttempted, Found
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
@@ -120,9 +121,8 @@ class Provision:
             due = [
                 instance
                 for instance in self.bench.books.listed_instances()
-                if instance.state is InstanceState.REQUESTED
+                if is_due_for_creation(instance, now)
                 and instance.name not in self._in_flight
-                and (instance.retry_at is None or instance.retry_at <= now)
                 and self.bench.first_look.is_open_to(instance.ordinal)
             ]
             parallel = 1 if self.bench.books.cloud.account else self.parallel

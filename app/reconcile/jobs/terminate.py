@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from typing import ClassVar
 
 from app.cloud.port import Deletion, DeletionAnswer, DeletionResult
@@ -21,7 +20,7 @@ from app.log import INSTANCE, INSTANCE_ID, get_logger
 from app.reconcile.jobs.job import Bench
 
 _PER_RUN = 50
-_SURPLUS_PAUSE = timedelta(seconds=15)
+_SURPLUS_PAUSE_S = 15.0
 
 _log = get_logger(job="terminate")
 
@@ -32,7 +31,7 @@ class Terminate:
 
     name: ClassVar[str] = "terminate"
     bench: Bench
-    _surplus_not_before: dict[str, datetime] = field(default_factory=dict)
+    _surplus_not_before: dict[str, float] = field(default_factory=dict)
     _interrupted: set[str] | None = None
 
     def run(self) -> None:
@@ -50,7 +49,7 @@ class Terminate:
         if attempts:
             self._delete(attempts, cause)
         for surplus in list(self.bench.books.cloud.surplus.values()):
-            self._delete_surplus(surplus, now, cause)
+            self._delete_surplus(surplus, cause)
 
     def _left_by_an_earlier_process(self) -> set[str]:
         """Instances whose deletion was asked for before this process began and not by it yet."""
@@ -117,10 +116,11 @@ class Terminate:
             ended = ConfirmEnded(instance=name, instance_id=instance_id, known_by_id=machine is not None)
             self.bench.record(ended, cause)
 
-    def _delete_surplus(self, surplus: Surplus, now: datetime, cause: Cause) -> None:
+    def _delete_surplus(self, surplus: Surplus, cause: Cause) -> None:
+        now = self.bench.clock.monotonic()
         if self._surplus_not_before.get(surplus.instance_id, now) > now:
             return
-        self._surplus_not_before[surplus.instance_id] = now + _SURPLUS_PAUSE
+        self._surplus_not_before[surplus.instance_id] = now + _SURPLUS_PAUSE_S
         try:
             machine = self.bench.cloud.get_instance(surplus.instance_id)
             if machine is None or _is_ended(machine):

@@ -55,7 +55,7 @@ def _delete_without_intent(self: Terminate) -> None:
         self._delete(attempts, cause)
     self.bench.record(AttemptDelete(instances=due), cause)
     for surplus in list(self.bench.books.cloud.surplus.values()):
-        self._delete_surplus(surplus, now, cause)
+        self._delete_surplus(surplus, cause)
 
 
 def _refused_is_done(self: Terminate, name: str, answer: Any, cause: Cause) -> None:

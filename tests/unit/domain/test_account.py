@@ -50,6 +50,12 @@ def test_a_later_wish_fails_without_a_call_during_the_pause() -> None:
     story.when(ATTEMPT_B).then(failed_for_want_of_money(B))
 
 
+def test_a_pause_of_a_clock_that_was_ahead_is_over() -> None:
+    """Half an hour is the longest that the account is left alone: what is to last for longer began by another clock."""
+    story = submitting.given(NO_MONEY, wanted(B), timedelta(minutes=-31))
+    story.when(ATTEMPT_B).then(attempted(B))
+
+
 def test_after_the_pause_a_later_wish_tries_and_the_next_pause_is_longer() -> None:
     """F20: probes with a growing pause."""
     story = submitting.given(NO_MONEY, wanted(B), MINUTE)

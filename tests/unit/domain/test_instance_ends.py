@@ -120,6 +120,14 @@ def test_a_refused_deletion_is_tried_again_after_a_growing_pause(attempts: int, 
     assert after.given(seconds * SECOND).when(ATTEMPT).after.instance(A).delete_attempt == attempts + 1
 
 
+def test_a_refusal_by_a_clock_that_was_ahead_keeps_no_machine() -> None:
+    """No pause before a deletion is longer than a minute; the machine costs money for as long as it is left alone."""
+    story = deleting.given(ATTEMPT, REFUSED)
+    story.given(-58 * SECOND).when(ATTEMPT).then_nothing()
+    (again,) = story.given(-59 * SECOND).when(ATTEMPT).events
+    assert again.type == "instance.delete-attempted"
+
+
 def test_a_refusal_without_an_attempt_is_noted_as_the_first() -> None:
     """The look before the call already failed."""
     deleting.when(REFUSED).then(refused(1, 2 * SECOND))

@@ -1,3 +1,5 @@
+from datetime import timedelta
+
 import pytest
 
 from app.domain.envelope import Event
@@ -167,6 +169,14 @@ def test_pauses_double_from_two_seconds_to_a_minute(attempt: int, seconds: int) 
     assert pause(attempt) == seconds * SECOND
     assert pause(attempt, SECOND) == seconds * SECOND
     assert pause(attempt, 90 * SECOND) == 90 * SECOND
+
+
+def test_a_pause_of_a_clock_that_was_ahead_is_over() -> None:
+    """Ten minutes is the longest that any pause before an order lasts: one that ends later began by another clock."""
+    story = submitting.given(throttled(timedelta(hours=1)))
+    assert story.instance(A).retry_at == NOON + timedelta(minutes=10)
+    story.when(ATTEMPT).then_nothing()
+    story.given(timedelta(hours=-3)).when(ATTEMPT).then(attempted(attempt=2))
 
 
 def _fail_at_three_places(*refusals: RecordCreateRefused) -> Scenario:
