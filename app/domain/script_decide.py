@@ -1,7 +1,7 @@
 """Decisions about startup scripts: share or upload one for a machine, and let go of those that nobody needs."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from app.domain.books import Books
 from app.domain.envelope import Decision, Event
@@ -18,6 +18,9 @@ from app.domain.scripts import (
     script_name,
 )
 from app.errors import RuleViolation
+
+_LISTED_AFTER = timedelta(minutes=5)
+"""What was ordered before a claim is listed by then, and taken over."""
 
 _FETCHES_TOLD = 10
 """Requests with one token that are written down; whoever has it could fill the log with them."""
@@ -123,8 +126,11 @@ def attempt_script_delete(books: Books, now: datetime) -> Decision:
 
 def record_script_deleted(command: RecordScriptDeleted, books: Books) -> Decision:
     """For the audit, also of one that the books did not know."""
-    if command.reason is not ScriptEnd.LEFT_BEHIND and command.script not in books.cloud.scripts:
+    known = books.cloud.scripts.get(command.script)
+    if command.reason is not ScriptEnd.LEFT_BEHIND and known is None:
         return Decision()
+    if command.reason is ScriptEnd.NEVER_UPLOADED and known is not None and known.script_id is not None:
+        return Decision()  # its upload was answered while somebody looked for it
     return Decision((ScriptDeleted(script=command.script, script_id=command.script_id, reason=command.reason),))
 
 
@@ -139,6 +145,23 @@ def unneeded_scripts(books: Books, now: datetime) -> tuple[StartupScript, ...]:
     }
     return tuple(
         script for script in books.cloud.scripts.values() if script.script_id is not None and script.name not in needed
+    )
+
+
+def abandoned_installations(books: Books, now: datetime) -> tuple[str, ...]:
+    """Installations that we took over and that have no use for their scripts any more.
+
+    Not those of which a machine is left that is not ours, as one that was made after the claim. Their books are lost,
+    and with them who has which script: each stays as long as any machine that was taken over may need its own.
+    """
+    adopted = (one for one in books.listed_instances() if one.attempt == 0 and one.instance_id is not None)
+    if not books.installation.claims or any(_needs_its_script(instance, books, now) for instance in adopted):
+        return ()
+    going_on = {orphan.installation for orphan in books.cloud.orphans.values()}
+    return tuple(
+        claim.installation_id
+        for claim in books.installation.claims
+        if claim.installation_id not in going_on and now - claim.at >= _LISTED_AFTER
     )
 
 

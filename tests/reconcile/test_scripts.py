@@ -1,14 +1,20 @@
 """Startup scripts at the cloud: there before the machine is ordered, gone when nobody needs them, whatever crashes."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from app.domain.envelope import Event, Recorded
+from app.domain.ids import Mark
 from app.domain.instance.events import FailureCode
 from app.domain.offering import Contract
+from app.domain.script_decide import RecordScriptDeleted, RecordScriptUploaded
+from app.domain.scripts import ScriptEnd, ScriptUploadAttempted
+from app.domain.startup import ClaimInstallation
 from app.errors import NotSent, OutcomeUnknown, Rejected
 from app.reconcile.jobs.provision import Provision
 from app.reconcile.jobs.scripts import ScriptDesk, Scripts
@@ -194,6 +200,69 @@ def test_an_upload_that_never_arrived_is_forgotten(office: Office) -> None:
     assert house.types()[-1] == "cloud.script-deleted"
 
 
+class WatchedSet(set[str]):
+    """Something happens in the moment in which somebody looks whether a name is in it."""
+
+    def __init__(self, names: set[str], on_look: Callable[[], None]) -> None:
+        super().__init__(names)
+        self._on_look = on_look
+
+    def __contains__(self, name: object) -> bool:
+        """Whether it is, after that."""
+        self._on_look()
+        return super().__contains__(name)
+
+
+def test_an_upload_that_ends_while_scripts_are_swept_is_kept(office: Office) -> None:
+    """It is under way when the sweep lists the scripts, and in the books when the sweep has looked at it."""
+    house = office.house
+    (name,) = house.grow()
+    script = f"ca:v1:inst1:{name}:1"
+
+    def swept_meanwhile(store: Callable[[], str]) -> str:
+        script_id = store()
+
+        def end() -> None:
+            if house.world.script_lists:
+                house.execute(RecordScriptUploaded(instance=name, script=script, script_id=script_id))
+                under_way.discard(script)
+
+        office.keeper.under_way = under_way = WatchedSet(office.keeper.under_way, end)
+        office.keeper.run()
+        return script_id
+
+    house.world.on_upload.append(swept_meanwhile)
+    house.provision_until_quiet()
+    assert house.world.orders[0].startup_script_id in house.world.texts
+    assert house.instance(name).script == script
+
+
+def test_a_sweep_right_after_the_intent_does_not_take_it_for_one_of_a_crash(office: Office) -> None:
+    """The upload is about to begin; forgotten, its machine would be ordered with a script whose token nobody knows."""
+    house = office.house
+
+    def sweep(recorded: Sequence[Recorded[Event]]) -> None:
+        if any(isinstance(item.event, ScriptUploadAttempted) for item in recorded):
+            office.keeper.run()
+
+    house.ledger.subscribe(sweep)
+    (name,) = house.grow()
+    house.provision_until_quiet()
+    assert house.world.script_lists == 1
+    assert house.instance(name).script == f"ca:v1:inst1:{name}:1"
+    assert house.types().count("cloud.script-deleted") == 0
+
+
+def test_a_script_that_is_stored_is_not_recorded_as_never_uploaded(office: Office) -> None:
+    """Whoever concludes that has looked before the answer came."""
+    house = office.house
+    (name,) = house.grow()
+    house.provision_until_quiet()
+    script = f"ca:v1:inst1:{name}:1"
+    house.execute(RecordScriptDeleted(script=script, script_id=None, reason=ScriptEnd.NEVER_UPLOADED))
+    assert house.books.cloud.scripts[script].script_id == "script-1"
+
+
 def test_an_upload_of_unknown_outcome_is_no_order_of_unknown_outcome(office: Office) -> None:
     """The order was never sent, so it may be tried again at once; the stored text is found by its name and goes."""
     house = office.house
@@ -304,6 +373,70 @@ def test_scripts_of_other_installations_are_not_ours(office: Office) -> None:
     house.world.texts["b"] = ("notes on ca:v1:inst1:", "x")
     office.keeper.run()
     assert set(house.world.texts) == {"a", "b"}
+
+
+def predecessor(house: House) -> str:
+    """A machine that another installation of our cluster has just ordered, with its script; the machine's name."""
+    name = "h100-pppppppp"
+    theirs = Mark(cluster="c1", installation="lost1", group="h100").text()
+    house.world.records["id-old"] = house.machine(name, "id-old", description=theirs, status="provisioning")
+    house.world.texts["old"] = (f"ca:v1:lost1:{name}:1", SAME)
+    return name
+
+
+def test_scripts_of_a_claimed_installation_go_when_its_machines_have_run_for_a_while(office: Office) -> None:
+    """Nobody else would delete them; they hold join secrets and count against the quota."""
+    house = office.house
+    name = predecessor(house)
+    house.world.texts["used"] = ("ca:v1:lost1:h100-qqqqqqqq:1", SAME)
+    house.tick(house.observe)
+    house.execute(ClaimInstallation(installation_id="lost1"))
+    house.clock.advance(KEEP)
+    office.keeper.run()  # not taken over yet
+    house.tick(house.observe)
+    assert house.state(name) == "provisioning"
+    house.clock.advance(KEEP)
+    office.keeper.run()  # may still read its script
+    house.world.boot()
+    house.tick(house.observe)
+    office.keeper.run()
+    assert sorted(house.world.texts) == ["old", "used"]
+    house.clock.advance(KEEP)
+    office.keeper.run()
+    assert house.world.texts == {}
+    assert office.seen[-1] == (0, 0)
+
+
+def test_scripts_of_a_claimed_installation_stay_as_long_as_its_last_orders_may_show_up(office: Office) -> None:
+    """Lists lag: a machine ordered just before the claim is there and not seen."""
+    house = office.house
+    predecessor(house)
+    house.tick(house.observe)
+    house.execute(ClaimInstallation(installation_id="lost1"))
+    house.world.records["id-old"] = replace(house.world.records["id-old"], status="error")
+    house.look(2)
+    assert house.state("h100-pppppppp") == "failed"
+    office.keeper.run()
+    assert sorted(house.world.texts) == ["old"]
+    house.clock.advance(KEEP)
+    office.keeper.run()
+    assert house.world.texts == {}
+
+
+def test_scripts_of_a_claimed_installation_stay_while_it_lives_on(office: Office) -> None:
+    """What it makes after the claim proves that somebody else goes on as it: hands off."""
+    house = office.house
+    predecessor(house)
+    house.tick(house.observe)
+    house.execute(ClaimInstallation(installation_id="lost1"))
+    house.world.boot()
+    house.tick(house.observe)
+    alive = replace(house.world.records["id-old"], instance_id="id-new", hostname="h100-qqqqqqqq", created_at=house.now)
+    house.world.records["id-new"] = alive
+    house.tick(house.observe)
+    house.clock.advance(2 * KEEP)
+    office.keeper.run()
+    assert sorted(house.world.texts) == ["old"]
 
 
 @pytest.mark.usefixtures("office")

@@ -67,6 +67,7 @@ class World:
     texts: dict[str, tuple[str, str]] = field(default_factory=dict)
     uploads: list[str] = field(default_factory=list)
     script_quota: int = 100
+    script_lists: int = 0
     on_scripts: deque[Exception] = field(default_factory=deque)
     on_upload: deque[Callable[[Callable[[], str]], str]] = field(default_factory=deque)
     on_script_delete: deque[Exception] = field(default_factory=deque)
@@ -218,6 +219,7 @@ class World:
 
     def scripts(self) -> Sequence[StoredScript]:
         """Every script, anybody's."""
+        self.script_lists += 1
         if self.on_scripts:
             raise self.on_scripts.popleft()
         return [StoredScript(script_id=script_id, name=name) for script_id, (name, _) in self.texts.items()]

@@ -14,8 +14,14 @@ from app.domain.envelope import Cause
 from app.domain.instance.events import CreateAttempted, ScriptAssigned
 from app.domain.instance.verdict import JOIN_TOKEN_UNMADE, SCRIPT_QUOTA, SCRIPT_REFUSED, SCRIPT_UNMADE
 from app.domain.offering import InstanceType
-from app.domain.script_decide import AttemptScriptDelete, PrepareScript, RecordScriptDeleted, RecordScriptUploaded
-from app.domain.scripts import ScriptEnd, ScriptUploadAttempted, StartupScript, is_script_name
+from app.domain.script_decide import (
+    AttemptScriptDelete,
+    PrepareScript,
+    RecordScriptDeleted,
+    RecordScriptUploaded,
+    abandoned_installations,
+)
+from app.domain.scripts import ScriptEnd, ScriptUploadAttempted, StartupScript, is_script_name, script_name
 from app.errors import (
     CloudError,
     ClusterError,
@@ -48,7 +54,8 @@ ShelfObserver = Callable[[int, int], None]
 class Scripts:
     """Deletes our scripts that no machine needs, and those that a crash has left; never anybody else's.
 
-    `under_way` are uploads of this process whose answer is being waited for.
+    Those of an installation that was taken over are ours. `under_way` are uploads of this process, from before their
+    intent until their answer is in the books.
     """
 
     name: ClassVar[str] = "scripts"
@@ -75,7 +82,9 @@ class Scripts:
 
     def _may_have_any(self) -> bool:
         books = self.bench.books
-        return bool(books.cloud.scripts) or any(group.spec.startup_script for group in books.groups.values())
+        if books.cloud.scripts or books.installation.claims:
+            return True
+        return any(group.spec.startup_script for group in books.groups.values())
 
     def _delete_unneeded(self, cause: Cause) -> int:
         self.bench.record(AttemptScriptDelete(), cause)
@@ -101,28 +110,33 @@ class Scripts:
         except CloudError as error:
             _log.warning("startup scripts not listed", error=error.message, code=error.code)
             return None
-        installation = self.bench.books.installation.installation_id
-        ours = [item for item in stored if is_script_name(item.name, installation)]
+        books = self.bench.books
+        abandoned = abandoned_installations(books, self.bench.clock.now())
+        installations = (books.installation.installation_id, *abandoned)
+        ours = [item for item in stored if any(is_script_name(item.name, each) for each in installations)]
         deleted = sum(
             self._delete(item.name, item.script_id, ScriptEnd.LEFT_BEHIND, cause) for item in self._left(ours)
         )
         self.observer(len(ours) - deleted, len(stored) - deleted)
         there = {item.name for item in stored}
         for upload in open_uploads:
-            if upload.name not in there and upload.name in self.bench.books.cloud.scripts:
+            if upload.name not in there:
                 never = RecordScriptDeleted(script=upload.name, script_id=None, reason=ScriptEnd.NEVER_UPLOADED)
                 self.bench.record(never, cause)
         return deleted
 
     def _interrupted(self) -> list[StartupScript]:
+        under_way = frozenset(self.under_way)  # load-bearing: before the books, in which an upload ends first
         scripts = self.bench.books.cloud.scripts.values()
-        return [script for script in scripts if script.script_id is None and script.name not in self.under_way]
+        return [script for script in scripts if script.script_id is None and script.name not in under_way]
 
     def _left(self, ours: list[StoredScript]) -> Iterator[StoredScript]:
         """Those that the books do not know under this id: an upload without an answer, or a name used twice."""
         for item in ours:
+            if item.name in self.under_way:  # load-bearing: asked before the books, in which an upload ends first
+                continue
             known = self.bench.books.cloud.scripts.get(item.name)
-            if item.name not in self.under_way and (known is None or known.script_id != item.script_id):
+            if known is None or known.script_id != item.script_id:
                 yield item
 
 
@@ -227,18 +241,22 @@ class ScriptDesk:
         prepare = PrepareScript(
             instance=attempt.instance, attempt=attempt.attempt, digest=script.digest, token_digest=token_digest
         )
-        for item in self.bench.record(prepare, cause):
-            if isinstance(item.event, ScriptAssigned):
-                return item.event.script_id
-            if isinstance(item.event, ScriptUploadAttempted):
-                return self._upload(item.event.script, script, prepare, attempt, cause)
+        name = script_name(self.bench.books.installation.installation_id, attempt.instance, attempt.attempt)
+        self.keeper.under_way.add(name)  # load-bearing: before the intent, which a sweep would take for a crash's
+        try:
+            for item in self.bench.record(prepare, cause):
+                if isinstance(item.event, ScriptAssigned):
+                    return item.event.script_id
+                if isinstance(item.event, ScriptUploadAttempted):
+                    return self._upload(item.event.script, script, prepare, attempt, cause)
+        finally:
+            self.keeper.under_way.discard(name)
         raise NotSent("the wish was changed meanwhile", code="overtaken")
 
     def _upload(
         self, name: str, script: Script, prepared: PrepareScript, attempt: CreateAttempted, cause: Cause
     ) -> str:
-        """Store it; it is under way until the answer is recorded."""
-        self.keeper.under_way.add(name)
+        """Store it and record the answer."""
         try:
             script_id = self._create(name, script, attempt, cause)
             uploaded = RecordScriptUploaded(
@@ -254,8 +272,6 @@ class ScriptDesk:
             raise
         else:
             return script_id
-        finally:
-            self.keeper.under_way.discard(name)
 
     def _create(self, name: str, script: Script, attempt: CreateAttempted, cause: Cause) -> str:
         try:
