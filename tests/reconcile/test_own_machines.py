@@ -207,8 +207,8 @@ def test_a_machine_switched_on_right_before_a_crash_goes_with_its_wish(cellar: C
 
 
 def test_a_wish_that_goes_on_to_another_machine_leaves_none_on(cellar: Cellar, api: PowerApi) -> None:
-    """502 and then 409, "it is on already": the other machine is the wish's, the first is switched off."""
-    on_in_spite_of(api, 502, 409)
+    """502 and then a refusal, though it is on: the other machine is the wish's, the first is switched off."""
+    on_in_spite_of(api, 502, 423)
     (name,) = cellar.grow(group="old")
     cellar.ticks(8)
     assert cellar.instance(name).location == SECOND
