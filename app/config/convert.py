@@ -3,21 +3,16 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
-from typing import TypeAlias
 
 import yaml
-from pydantic import SecretStr
 
 from app.config import datacrunch, environment, shape, source, webhooks
 from app.config.assemble import NO_OVERRIDES, LoadedConfig, complete
 from app.config.draft import Draft, Path, Value, path_text
-from app.config.fields import Section
-from app.config.groups import OLDER_CONTRACTS, NodeGroup
+from app.config.environment import Environment
 from app.config.mapping import Step
-from app.config.model import Config
 from app.config.specs import to_specs
-
-Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
+from app.config.written import as_file, as_meant
 
 _LOST: Mapping[str, str] = {
     r"kubernetes\.(endpoint|token|ca_hash)": "machines join through their startup script, see docs/startup-scripts.md",
@@ -48,17 +43,15 @@ _UNKNOWN = "belongs to the other tool's deployment"
 class Converted:
     """A configuration of ours as YAML, the steps that led to it, and what the older one warns of."""
 
-    def __init__(self, loaded: LoadedConfig, steps: Sequence[Step]) -> None:
+    def __init__(self, loaded: LoadedConfig, draft: Draft, variables: Environment, steps: Sequence[Step]) -> None:
         self.loaded = loaded
         self.steps = tuple(steps)
-        self.text = yaml.safe_dump(_modern(loaded.config), sort_keys=False, allow_unicode=True)
-        again = complete(
-            source.parse(self.text, "the converted configuration"),
-            environment.Environment(values={}, places={}),
-            NO_OVERRIDES,
-            "",
-        )
+        self.text = yaml.safe_dump(as_file(loaded.config, draft, variables), sort_keys=False, allow_unicode=True)
+        written = source.parse(self.text, "the converted configuration")
+        environment.substitute(written, variables)
+        again = complete(written, variables, NO_OVERRIDES, "")
         assert to_specs(again.config) == to_specs(loaded.config), "a conversion must not change a node group"  # noqa: S101
+        assert as_meant(again.config) == as_meant(loaded.config), "a conversion must not change a value"  # noqa: S101
 
 
 def from_datacrunch(nodes: Sequence[str], config: FilePath | None, environ: Mapping[str, str]) -> Converted:
@@ -70,7 +63,7 @@ def from_datacrunch(nodes: Sequence[str], config: FilePath | None, environ: Mapp
     draft, variables, sha256, steps = datacrunch.read(nodes, config, environ=environ)
     loaded = complete(draft, variables, NO_OVERRIDES, sha256)
     template = Step(source="(its provider ids)", target="provider_id_template", note=datacrunch.PROVIDER_ID)
-    return Converted(loaded, (*steps, template))
+    return Converted(loaded, draft, variables, (*steps, template))
 
 
 def from_file(path: FilePath, environ: Mapping[str, str]) -> Converted:
@@ -83,11 +76,12 @@ def from_file(path: FilePath, environ: Mapping[str, str]) -> Converted:
     written = tuple(_leaves(draft))
     helm = _helm_values(draft)
     if helm:
-        loaded = complete(draft, environment.Environment(values={}, places={}), NO_OVERRIDES, sha256)
-        return Converted(loaded, helm)
+        nothing = Environment(values={}, places={})
+        return Converted(complete(draft, nothing, NO_OVERRIDES, sha256), draft, nothing, helm)
     variables = environment.gather(environ, path.parent / ".env", draft)
     environment.substitute(draft, variables)
-    return Converted(complete(draft, variables, NO_OVERRIDES, sha256), [_step(place) for place in written])
+    loaded = complete(draft, variables, NO_OVERRIDES, sha256)
+    return Converted(loaded, draft, variables, [_step(place) for place in written])
 
 
 def _helm_values(draft: Draft) -> tuple[Step, ...]:
@@ -133,53 +127,6 @@ def _step(path: Path) -> Step:
         if re.fullmatch(pattern, text):
             return Step(source=text, target=re.sub(pattern, target, text))
     return Step(source=text, target=text)
-
-
-def _modern(config: Config) -> dict[str, Plain]:
-    """What differs from the defaults, in today's keys, without credentials."""
-    data = _plain(config)
-    assert isinstance(data, dict)  # noqa: S101 - narrows
-    for section, keys in (("verda", ("client_id", "client_secret")), ("kubernetes", ("endpoint", "token", "ca_hash"))):
-        inner = data.get(section)
-        if isinstance(inner, dict):
-            for key in keys:
-                inner.pop(key, None)
-            if not inner:
-                del data[section]
-    groups = data[shape.GROUPS]
-    assert isinstance(groups, dict)  # noqa: S101 - narrows
-    for name, group in config.node_groups.items():
-        written = groups[name]
-        if isinstance(group, NodeGroup) and isinstance(written, dict):
-            _modern_group(group, written)
-    return data
-
-
-def _modern_group(group: NodeGroup, written: dict[str, Plain]) -> None:
-    written.pop("pricing", None)
-    if written.pop("contract", None) is not None and OLDER_CONTRACTS[str(group.contract)] != "on_demand_only":
-        written["instance_option"] = OLDER_CONTRACTS[str(group.contract)]
-    size = written.pop("disk_size_gb", None)
-    if size is not None:
-        disk = written.setdefault("os_volume", {})
-        assert isinstance(disk, dict)  # noqa: S101 - narrows
-        disk["size_gb"] = size
-
-
-def _plain(section: Section) -> Plain:
-    """Values as a file has them. Startup scripts and their values are shown: they were in the older file too."""
-    masked: dict[str, Plain] = section.model_dump(mode="json", exclude_defaults=True)
-    return {name: _revealed(getattr(section, name), value) for name, value in masked.items()}
-
-
-def _revealed(value: object, masked: Plain) -> Plain:
-    if isinstance(value, SecretStr):
-        return value.get_secret_value()
-    if isinstance(value, Section):
-        return _plain(value)
-    if isinstance(value, Mapping) and isinstance(masked, dict):
-        return {key: _revealed(value[key], inner) for key, inner in masked.items()}
-    return masked
 
 
 def report(steps: Iterable[Step]) -> Iterator[str]:

@@ -104,6 +104,16 @@ class Draft:
         return Problem(source=place.source, line=place.line, path=place.path, message=message)
 
 
+def value_at(value: Value, path: Path) -> Value:
+    """What stands at a path inside a value."""
+    for part in path:
+        if isinstance(value, dict) and isinstance(part, str):
+            value = value.get(part)
+        elif isinstance(value, list) and isinstance(part, int):
+            value = value[part]
+    return value
+
+
 def path_text(path: Path) -> str:
     """`node_groups.gpu.taints[1].effect`; keys that hold dots or worse stand in brackets."""
     text = ""

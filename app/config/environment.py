@@ -117,7 +117,21 @@ class _Substitution:
             return text
         if names:
             self.draft.foreign.add(path)
-        return _REFERENCE.sub(lambda one: self.variables[one["name"]] if one["name"] else "${", text)
+        return _replaced(text, self.variables)
+
+
+def _replaced(text: str, variables: Mapping[str, str]) -> str:
+    return _REFERENCE.sub(lambda one: variables[one["name"]] if one["name"] else "${", text)
+
+
+def substituted(text: str, environment: Environment) -> str:
+    """What a text of the file means, all of whose variables are set."""
+    return _replaced(text, environment.values)
+
+
+def literal(text: str, path: Path) -> str:
+    """The text that stands in a file for itself, whatever it holds."""
+    return text if _VERBATIM.intersection(path) else text.replace("${", "$${")
 
 
 def _not_set(names: list[str]) -> str:

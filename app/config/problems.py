@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from app.config import shape, suggest
-from app.config.draft import Draft, Path, Value, shown_key, shown_value
+from app.config.draft import Draft, Path, Value, shown_key, shown_value, value_at
 from app.config.groups import GROUP_MODELS, MISSING, kind_of
 from app.config.model import Config
 from app.config.values import Refused
@@ -106,7 +106,7 @@ def _translate(draft: Draft, refusal: _Refusal, defaults: dict[str, Value] | Non
         message = _about_key(draft, blamed, refused)
     else:
         blamed = path
-        message = _about_value(draft, refusal, _value_at({**draft.data, shape.DEFAULTS: defaults}, path))
+        message = _about_value(draft, refusal, value_at({**draft.data, shape.DEFAULTS: defaults}, path))
     if not draft.is_spoiled(blamed):
         draft.blame(blamed, message)
 
@@ -186,12 +186,3 @@ def _shown(draft: Draft, path: Path, value: Value) -> str:
     if draft.origin(path) in draft.foreign:
         return f"the content of {written}" if written else "something else"
     return shown_value(value, written)
-
-
-def _value_at(value: Value, path: Path) -> Value:
-    for part in path:
-        if isinstance(value, dict) and isinstance(part, str):
-            value = value.get(part)
-        elif isinstance(value, list) and isinstance(part, int):
-            value = value[part]
-    return value
