@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 from prometheus_client.metrics_core import Metric
 
@@ -36,17 +36,33 @@ _log = get_logger(job="configuration")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where the configuration came from and how to read it again; `load` raises ConfigurationError."""
+    """Where the configuration came from and how to read it again; `load` raises ConfigurationError.
+
+    `first` is the fingerprint of the file before it was read for the first time.
+    """
 
     path: Path
     load: Callable[[], LoadedConfig]
+    first: str
+
+    @classmethod
+    def before_reading(cls, path: Path, load: Callable[[], LoadedConfig]) -> Self:
+        """To be made before the first `load`, so that no change is missed that happens meanwhile."""
+        return cls(path=path, load=load, first=_fingerprint(path))
 
     def fingerprint(self) -> str:
-        """SHA-256 of what the file holds now, in hexadecimal; `none` if it cannot be read."""
-        try:
-            return hashlib.sha256(self.path.read_bytes()).hexdigest()
-        except OSError:
-            return _ABSENT
+        """SHA-256 of what the file holds now, in hexadecimal; `none` if it cannot be read.
+
+        Not the hash of a configuration, which may come from more than this file.
+        """
+        return _fingerprint(self.path)
+
+
+def _fingerprint(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return _ABSENT
 
 
 class Reload:
@@ -78,7 +94,8 @@ class Reload:
         self._servable = servable
         self._lock = threading.Lock()
         self._running = running
-        self._seen = running.sha256
+        self._seen = origin.first
+        self._latest = running.sha256
         self._asked = threading.Event()
         self._rejected: Reason | None = None
         self._postponed: Reason | None = None
@@ -89,8 +106,8 @@ class Reload:
 
     @property
     def hashes(self) -> tuple[str, str]:
-        """SHA-256 of the configuration in effect, and of the file as it was last seen."""
-        return self._running.sha256, self._seen
+        """SHA-256 of the configuration in effect, and of what was last read: the file alone if it was rejected."""
+        return self._running.sha256, self._latest
 
     def metrics(self) -> Iterable[Metric]:
         """Whether the file is in effect, and the hashes of both."""
@@ -117,11 +134,12 @@ class Reload:
                 self._reject(seen, error, cause)
             else:
                 self._take(loaded, cause)
+                self._seen = seen
 
     def _reject(self, sha256: str, error: ConfigurationError, cause: Cause) -> None:
         first = str(error.problems[0])
         self._ledger.execute(RejectConfiguration(sha256=sha256, problems=len(error.problems), first=first), cause)
-        self._seen = sha256
+        self._seen = self._latest = sha256
         self._rejected = Reason(
             code="configuration-rejected",
             message=f"the configuration file cannot be used, the one before it stays in effect: {first}",
@@ -146,7 +164,7 @@ class Reload:
             )
         for warning in loaded.warnings:
             _log.warning("configuration", where=f"{warning.source}:{warning.line}", what=str(warning))
-        self._running, self._seen, self._rejected = effective, loaded.sha256, None
+        self._running, self._latest, self._rejected = effective, loaded.sha256, None
         self._postponed = _postponed([change.path for change in waiting])
 
 

@@ -71,9 +71,9 @@ def serve(
     def read() -> LoadedConfig:
         return load_given(config, nodes or (), environ=os.environ, overrides=overrides)
 
-    loaded = read()
     path = given_file(config, nodes or (), os.environ)
-    origin = None if path is None else Origin(path=path, load=read)
+    origin = None if path is None else Origin.before_reading(path, read)
+    loaded = read()
     log_as_configured(loaded)
     for warning in loaded.warnings:
         _log.warning("configuration", where=f"{warning.source}:{warning.line}", path=warning.path, what=warning.message)

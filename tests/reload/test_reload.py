@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.clock import FakeClock, SeededIds
-from app.config.load import LoadedConfig, load
+from app.config.load import LoadedConfig, load_given
 from app.config.model import Config
 from app.config.specs import to_specs
 from app.domain.envelope import Cause
@@ -41,10 +41,11 @@ class House:
     followed: list[LoadedConfig] = field(default_factory=list)
     environ: dict[str, str] = field(default_factory=dict)
     groups_wait: bool = False
+    nodes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Start with what is in the file."""
-        origin = Origin(path=self.path, load=lambda: load(self.path, environ=self.environ))
+        origin = Origin.before_reading(self.path, lambda: load_given(self.path, self.nodes, environ=self.environ))
         running = origin.load()
         self.apply(running, CAUSE)
         self.reload = Reload(
@@ -208,3 +209,40 @@ def test_a_group_that_cannot_be_served_yet_waits_for_a_restart(house: House) -> 
     house.path.write_text(GROUP)
     house.reload.run()
     assert house.reasons() == []
+
+
+def test_a_file_beside_flags_is_read_when_it_changes_and_not_before(house: House) -> None:
+    """What is loaded comes from more than the file then, so its hash is never that of the file."""
+    house.path.write_text("defaults: {image: ubuntu-24.04}\n")
+    flagged = House(path=house.path, ledger=house.ledger, nodes=("0:3:1A100.22V:FIN-01:gpu",))
+    running, latest = flagged.reload.hashes
+    assert running == latest == house.ledger.books.installation.configuration_sha256
+    flagged.reload.run()
+    assert flagged.followed == []
+    house.path.write_text("defaults: {image: debian-12}\n")
+    assert flagged.news(flagged.reload.run) == ["service.configuration-loaded", "nodegroup.configured"]
+    flagged.reload.run()
+    assert len(flagged.followed) == 1
+    assert flagged.reload.hashes[0] == flagged.reload.hashes[1] != running
+
+
+def test_a_change_while_the_service_starts_is_noticed(house: House) -> None:
+    """Between the first reading and the first run of the job."""
+
+    def read() -> LoadedConfig:
+        loaded = load_given(house.path, (), environ={})
+        house.path.write_text(LARGER)
+        return loaded
+
+    origin = Origin.before_reading(house.path, read)
+    reload = Reload(
+        origin,
+        origin.load(),
+        house.ledger,
+        apply=house.apply,
+        follow=house.followed.append,
+        token=SeededIds(1).token,
+        servable=house.servable,
+    )
+    reload.run()
+    assert house.ledger.books.groups["gpu"].spec.max_size == 5
