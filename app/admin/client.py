@@ -13,13 +13,17 @@ from app.errors import ProviderError, Unreachable
 from app.ledger.ledger import open_ledger
 
 _PATIENCE_S = 30.0
+_ANSWER_S = 180.0
+"""Longer than a server may take that asks the cloud first (`verda.timeout`), behind one other request."""
+
+_ENDED = "the server at {path} went away before it answered; it may have done it: `events` shows what was done"
 
 
-def ask(path: Path, request: AnyRequest) -> tuple[str, ...]:
+def ask(path: Path, request: AnyRequest, answer_s: float = _ANSWER_S) -> tuple[str, ...]:
     """Have something done by the server behind this socket; what happened, in sentences.
 
     Raises:
-        Unreachable: there is no server, it is not ours to command, or it does not answer.
+        Unreachable: there is no server, it is not ours to command, or it does not answer in time.
         ProviderError: the server refused; the same class as there.
     """
     try:
@@ -27,18 +31,34 @@ def ask(path: Path, request: AnyRequest) -> tuple[str, ...]:
             door.settimeout(_PATIENCE_S)
             door.connect(name)
             door.sendall(line_of(request))
-            with door.makefile("rb") as lines:
-                reply = Reply.model_validate(object_of(lines.readline(LONGEST_LINE)))
+            door.settimeout(answer_s)
+            reply = _reply(door, path)
     except PermissionError as error:
         raise Unreachable(f"{path} is not ours to open: run this as the server's user, or as root") from error
     except OSError as error:
         message = f"no server answers at {path} ({error.strerror or error}): start it, or name its --database"
         raise Unreachable(message) from error
-    except (ValueError, ValidationError) as error:
-        raise Unreachable(f"what answers at {path} is no server of ours: {error}") from error
     if reply.error is not None:
         raise _refusal(reply)
     return reply.happened
+
+
+def _reply(door: socket.socket, path: Path) -> Reply:
+    """From here on the server has the request, so that without an answer nobody knows whether it is carried out."""
+    try:
+        with door.makefile("rb") as lines:
+            line = lines.readline(LONGEST_LINE)
+    except TimeoutError as error:
+        message = f"the server at {path} has not answered yet; it may still do it: `events` shows what was done"
+        raise Unreachable(message) from error
+    except OSError as error:
+        raise Unreachable(_ENDED.format(path=path)) from error
+    if not line:
+        raise Unreachable(_ENDED.format(path=path))
+    try:
+        return Reply.model_validate(object_of(line))
+    except (ValueError, ValidationError) as error:
+        raise Unreachable(f"what answers at {path} is no server of ours: {error}") from error
 
 
 def claim(database: Path, installation: str, clock: Clock, ids: Ids) -> tuple[str, ...]:

@@ -128,7 +128,12 @@ class AdminServer:
 
     def _command(self, request: Request, operator: str) -> Command:
         if request.command == "adopt":
-            return AdoptMachines(node_group=request.node_group, machines=self._named(request))
+            return AdoptMachines(
+                node_group=request.node_group,
+                machines=self._named(request),
+                operator=operator,
+                reason=request.reason,
+            )
         return command_of(request, operator)
 
     def _named(self, request: Request) -> tuple[Machine, ...]:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from app.domain.books import Books
 from app.domain.envelope import Decision, Event
 from app.domain.ids import Mark
+from app.domain.instance.events import InstanceAdopted
 from app.domain.instance.lifecycle import NO_MACHINE, phase_of
 from app.domain.machine import Machine
 from app.domain.nodegroup.decide import served_group
+from app.domain.nodegroup.operate import require_reason
 from app.domain.nodegroup.state import NodeGroup
 from app.domain.observation import adopted
 from app.errors import RuleViolation
@@ -24,6 +26,8 @@ class AdoptMachines:
 
     node_group: str
     machines: tuple[Machine, ...]
+    operator: str
+    reason: str
 
 
 def adopt_machines(command: AdoptMachines, books: Books) -> Decision:
@@ -31,16 +35,24 @@ def adopt_machines(command: AdoptMachines, books: Books) -> Decision:
 
     Raises:
         NotFound: no such group.
+        InvalidRequest: no reason, or one that is too long.
         RuleViolation: the group left the configuration.
     """
+    require_reason(command.reason)
     group = served_group(books, command.node_group)
     if group.retired:
         raise RuleViolation(f"node group {group.name} left the configuration", node_group=group.name)
     events: list[Event] = []
     for machine, against in judged(command.machines, group, books):
         if against is None:
-            events.extend(adopted(machine, machine.hostname, group.name, books))
+            events.extend(_by_an_operator(command, adopted(machine, machine.hostname, group.name, books)))
     return Decision(tuple(events))
+
+
+def _by_an_operator(command: AdoptMachines, events: Iterable[Event]) -> Iterable[Event]:
+    """The same facts with whose word they follow, and why."""
+    word = {"operator": command.operator, "reason": command.reason}
+    return (one.model_copy(update=word) if isinstance(one, InstanceAdopted) else one for one in events)
 
 
 def judged(machines: Sequence[Machine], group: NodeGroup, books: Books) -> Iterable[tuple[Machine, str | None]]:

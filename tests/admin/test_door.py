@@ -170,6 +170,38 @@ def test_without_a_server_the_command_says_so(tmp_path: Path) -> None:
     assert "start it, or name its --database" in result.exception.message
 
 
+@pytest.mark.parametrize(
+    ("hangs_up", "words"),
+    [
+        (False, "has not answered yet; it may still do it: `events` shows what was done"),
+        (True, "went away before it answered; it may have done it: `events` shows what was done"),
+    ],
+)
+def test_a_server_that_has_the_request_and_does_not_answer_is_there(
+    hangs_up: bool,  # noqa: FBT001 - a case
+    words: str,
+    tmp_path: Path,
+) -> None:
+    """To start another one would be the wrong thing, and to say that nothing was done might be untrue."""
+    path = socket_of(tmp_path / "provider.db")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+        door.bind(str(path))
+        door.listen()
+
+        def hear() -> None:
+            caller, _ = door.accept()
+            with caller, caller.makefile("rb") as lines:
+                lines.readline()
+                if not hangs_up:
+                    lines.readline()  # until the caller gives up
+
+        server = threading.Thread(target=hear)
+        server.start()
+        with pytest.raises(Unreachable, match=words):
+            ask(path, Request(command="pause", node_group="gpu", reason="x"), answer_s=60 if hangs_up else 0.05)
+        server.join()
+
+
 def test_a_path_too_long_for_a_socket_stops_nobody(tmp_path: Path) -> None:
     """The server does its work without the door."""
     directory = tmp_path / ("x" * 120)
@@ -195,7 +227,7 @@ def test_machines_of_another_tool_are_adopted_after_a_dry_run(tmp_path: Path) ->
             words = ("adopt", "--hostname-prefix", "old-vm-", "--group", "gpu", "--database", database)
             told = typed(*words)
             assert ledger.books.target_size("gpu") == 0
-            typed(*words, "--yes")
+            typed(*words, "--yes", "--reason", "moving house")
             assert {name for name, one in ledger.books.instances.items() if one.node_group == "gpu"} == {"old-vm-1"}
             assert run("adopt", "--hostname-prefix", "", "--group", "gpu", "--database", database).exit_code != 0
         finally:
@@ -208,5 +240,7 @@ def test_machines_of_another_tool_are_adopted_after_a_dry_run(tmp_path: Path) ->
         ),
         "nothing was changed: say --yes to do it",
     ]
+    sentence = f"nobody in this log: the machine id-old-vm-1 was taken over by {ME}: moving house."
+    assert sentence in typed("explain", "old-vm-1", "--database", database)
     query = "SELECT actor, what FROM v_events WHERE type = 'instance.adopted'"
     assert rows(database, query) == [("operator", "old-vm-1 (id-old-vm-1) found at the cloud and taken into gpu")]

@@ -181,7 +181,13 @@ SAMPLES: Sequence[Event] = (
     instance.InstanceGone(**_OURS, end=instance.End.DELETED, cost=Decimal("1.234567"), currency="usd"),
     instance.InstanceLost(**_OURS, end=instance.End.EVICTED, cost=None, currency="usd"),
     instance.InstanceAdopted(
-        **_OURS, instance_id=_ID, provider_id="verda://h100-k7m2p9qx", instance_type="1H100.80S.30V", image=None
+        **_OURS,
+        instance_id=_ID,
+        provider_id="verda://h100-k7m2p9qx",
+        instance_type="1H100.80S.30V",
+        image=None,
+        operator="anna (uid 1000)",
+        reason="made by another tool",
     ),
     instance.InstanceCancelled(**_OURS, reason=instance.CancelReason.TARGET_DECREASED),
     scripts.ScriptUploadAttempted(

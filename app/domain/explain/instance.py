@@ -15,6 +15,7 @@ from app.domain.instance.state import Instance
 from app.domain.nodegroup.events import ScaleUpRequested
 from app.domain.words import at, span
 
+_OPERATOR = "operator"
 _ENDS = {
     e.End.DELETED: "its machine was deleted and is proven gone",
     e.End.EVICTED: "Verda took the spot machine back, as spot machines may be at any time",
@@ -67,15 +68,20 @@ def explain_instance(story: Story) -> Page:
 def _who_asked(story: Story) -> Iterator[str]:
     instance, first = story.instance, story.events[0]
     if isinstance(first.event, e.InstanceAdopted):
-        yield (
-            f"{at(first.recorded_at)}  nobody in this log: the machine {first.event.instance_id} carries our mark and "
-            f"was taken over by {first.cause.actor}."
-        )
+        yield f"{at(first.recorded_at)}  nobody in this log: {_taken_over(first.event, first.cause.actor)}."
         return
     asked = [item.event for item in story.beside if isinstance(item.event, ScaleUpRequested)]
     mine = next((event for event in asked if instance.name in event.instances), None)
     many = f", {mine.delta} more in one call, target size {mine.new_target}" if mine is not None else ""
     yield f"{at(instance.requested_at)}  {instance.requested_by}{many} (correlation id {instance.correlation_id})."
+
+
+def _taken_over(event: e.InstanceAdopted, actor: str) -> str:
+    if event.operator is not None:
+        return f"the machine {event.instance_id} was taken over by {event.operator}: {event.reason}"
+    if actor == _OPERATOR:  # of a log that does not say more
+        return f"the machine {event.instance_id} was taken over by an operator"
+    return f"the machine {event.instance_id} carries our mark and was taken over by {actor}"
 
 
 def _tried(story: Story) -> Iterator[str]:

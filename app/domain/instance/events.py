@@ -333,7 +333,10 @@ class InstanceLost(InstanceEvent):
 
 
 class InstanceAdopted(InstanceEvent):
-    """A machine that carries our mark and is not in the books was taken over."""
+    """A machine that is not in the books was taken over: one that carries our mark, or one that an operator named.
+
+    `operator` and `reason` are of the latter, and older logs have neither.
+    """
 
     type: ClassVar[str] = "instance.adopted"
     words: ClassVar[str] = "{instance} ({instance_id}) found at the cloud and taken into {node_group}"
@@ -341,6 +344,8 @@ class InstanceAdopted(InstanceEvent):
     provider_id: str
     instance_type: str | None
     image: str | None
+    operator: str | None = None
+    reason: str | None = None
 
 
 class InstanceCancelled(InstanceEvent):

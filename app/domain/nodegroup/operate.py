@@ -65,11 +65,20 @@ def drain(command: DrainNodeGroup, books: Books) -> Decision:
     return Decision((*paused.events, scale_down, *releases))
 
 
-def _group(command: PauseNodeGroup | ResumeNodeGroup | DrainNodeGroup, books: Books) -> NodeGroup:
-    reason = command.reason.strip()
-    if not reason or len(reason) > _LONGEST_REASON:
+def require_reason(reason: str) -> None:
+    """See that an operator says why.
+
+    Raises:
+        InvalidRequest: no reason, or one that is too long.
+    """
+    length = len(reason.strip())
+    if not 0 < length <= _LONGEST_REASON:
         must = f"must be 1 to {_LONGEST_REASON} characters"
-        raise InvalidRequest(f"reason {must}, has {len(reason)}: say why, those who look later will ask")
+        raise InvalidRequest(f"reason {must}, has {length}: say why, those who look later will ask")
+
+
+def _group(command: PauseNodeGroup | ResumeNodeGroup | DrainNodeGroup, books: Books) -> NodeGroup:
+    require_reason(command.reason)
     if command.node_group not in books.groups:
         known = ", ".join(books.group_order) or "none"
         raise NotFound(f"there is no node group {command.node_group!r}: known are {known}")

@@ -1,23 +1,29 @@
 """Machines of another tool, taken over by an operator's word."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from app.domain.adoption import AdoptMachines, judged
+from app.domain.envelope import Cause, Recorded
+from app.domain.explain.instance import Story, explain_instance
+from app.domain.instance.events import InstanceAdopted
+from app.domain.instance.fold import begin
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.machine import Machine
-from app.errors import NotFound, RuleViolation
+from app.domain.registry import decode
+from app.errors import InvalidRequest, NotFound, RuleViolation
 
-from .facts import A_ID, B_ID, H100, A, B, configured, h100, machine, retired, running, wanted
-from .scenario import Scenario
+from .facts import A_ID, B_ID, H100, A, B, adopted, configured, h100, machine, retired, running, wanted
+from .scenario import NOON, Scenario
 
 THEIRS = replace(machine(), description="", hostname="gpu-vm-7f")
 
 
 def adopt(*machines: Machine, group: str = "h100") -> AdoptMachines:
     """The operator's word."""
-    return AdoptMachines(node_group=group, machines=machines)
+    return AdoptMachines(node_group=group, machines=machines, operator="anna", reason="moving house")
 
 
 def test_a_machine_becomes_an_instance_under_its_own_name() -> None:
@@ -67,3 +73,50 @@ def test_only_a_group_that_is_served_takes_machines_in() -> None:
     """Nor one that left the configuration."""
     h100.when(adopt(THEIRS, group="nowhere")).then_refused(NotFound)
     h100.given(*running(), retired(instances=1)).when(adopt(THEIRS)).then_refused(RuleViolation)
+
+
+def test_the_log_says_by_whose_word_and_why() -> None:
+    """Such machines carry no mark of ours: nothing else tells how they came into the books."""
+    first, *_ = h100.when(adopt(THEIRS)).events
+    assert isinstance(first, InstanceAdopted)
+    assert (first.operator, first.reason) == ("anna", "moving house")
+    h100.when(replace(adopt(THEIRS), reason=" ")).then_refused(InvalidRequest)
+
+
+def test_an_older_log_says_neither() -> None:
+    """It is read as ever."""
+    older = {
+        "instance": "gpu-vm-7f",
+        "node_group": "h100",
+        "instance_id": A_ID,
+        "provider_id": "verda://gpu-vm-7f",
+        "instance_type": None,
+        "image": None,
+    }
+    event = decode("instance.adopted", 1, json.dumps(older))
+    assert isinstance(event, InstanceAdopted)
+    assert (event.operator, event.reason) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("event", "actor", "words"),
+    [
+        (
+            adopted().model_copy(update={"operator": "anna (uid 1000)", "reason": "moving house"}),
+            "operator",
+            f"nobody in this log: the machine {A_ID} was taken over by anna (uid 1000): moving house.",
+        ),
+        (adopted(), "operator", f"nobody in this log: the machine {A_ID} was taken over by an operator."),
+        (
+            adopted(),
+            "reconcile/observe",
+            f"nobody in this log: the machine {A_ID} carries our mark and was taken over by reconcile/observe.",
+        ),
+    ],
+)
+def test_it_is_explained_as_what_it_was(event: InstanceAdopted, actor: str, words: str) -> None:
+    """A mark is spoken of only where there is one."""
+    cause = Cause(actor=actor, correlation_id="1")
+    first = Recorded(position=1, stream=event.stream, version=1, recorded_at=NOON, cause=cause, event=event)
+    page = explain_instance(Story(instance=begin(first), events=(first,), beside=(), doubles=(), now=NOON))
+    assert any(line.endswith(words) for line in page.lines)
