@@ -61,8 +61,12 @@ def _reply(door: socket.socket, path: Path) -> Reply:
         raise Unreachable(f"what answers at {path} is no server of ours: {error}") from error
 
 
-def claim(database: Path, installation: str, clock: Clock, ids: Ids) -> tuple[str, ...]:
+def claim(
+    database: Path, installation: str, clock: Clock, ids: Ids, trusted_networks: frozenset[str] = frozenset()
+) -> tuple[str, ...]:
     """Take an installation's machines over: through the server, or in this very process where none runs.
+
+    `trusted_networks` are network file systems that the operator answers for.
 
     Raises:
         RuleViolation: no machine of that installation was seen.
@@ -71,7 +75,7 @@ def claim(database: Path, installation: str, clock: Clock, ids: Ids) -> tuple[st
     request = Claim(installation=installation)
     if _is_open(socket_of(database)):
         return ask(socket_of(database), request)
-    ledger = open_ledger(database, clock, "an operator's command")
+    ledger = open_ledger(database, clock, "an operator's command", trusted_networks)
     try:
         reply = carry_out(request, ledger, ids)
     finally:

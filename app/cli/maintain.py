@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from app.admin.client import claim as take_over
-from app.cli.options import DATABASE, DatabaseOption, OutputOption
+from app.cli.options import DATABASE, DatabaseOption, NetworksOption, OutputOption
 from app.cli.render import Output, Table, progress_bar, show
 from app.clock import SystemClock, SystemIds
 from app.domain.envelope import Cause
@@ -107,6 +107,7 @@ def restore(
     discard_newer: Annotated[
         bool, typer.Option("--discard-newer", help="Also if the database can be read and has more events.")
     ] = False,
+    database_network_filesystems: NetworksOption = None,
 ) -> None:
     """Put a backup in the place of a database.
 
@@ -119,9 +120,10 @@ def restore(
         restoring.refuse_to_lose(chosen, database)
     clock, ids = SystemClock(), SystemIds()
     once_reached = restoring.position_of(database)
+    trusted = frozenset(database_network_filesystems or ())
 
     def record(incoming: Path) -> None:
-        ledger = open_ledger(incoming, clock, _holder("restore"))
+        ledger = open_ledger(incoming, clock, _holder("restore"), trusted)
         try:
             cause = Cause(actor="operator", correlation_id=ids.token())
             ledger.execute(RecordRestore(once_reached=once_reached), cause)
@@ -139,6 +141,7 @@ def claim(
     installation: Annotated[str, typer.Argument(help="The installation, as the machines' marks name it.")],
     *,
     database: DatabaseOption = DATABASE,
+    database_network_filesystems: NetworksOption = None,
 ) -> None:
     """Take over the machines of an earlier installation of this cluster.
 
@@ -146,7 +149,8 @@ def claim(
     cluster's name. Readiness names them, their cost and the installation.
     """
     require(database)
-    for sentence in take_over(database, installation, SystemClock(), SystemIds()):
+    trusted = frozenset(database_network_filesystems or ())
+    for sentence in take_over(database, installation, SystemClock(), SystemIds(), trusted):
         typer.echo(sentence)
 
 

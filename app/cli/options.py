@@ -43,6 +43,14 @@ OutputOption = Annotated[Output, typer.Option("--output", "-o", help="table, jso
 GroupOption = Annotated[
     str | None, typer.Option("--node-group", "-g", help="Only this group.", autocompletion=group_names)
 ]
+NetworksOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--database-network-filesystems",
+        metavar="TYPE",
+        help="Network file systems, such as nfs4, that the database may lie on, as in the configuration; repeatable.",
+    ),
+]
 WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="Show it again every two seconds until Ctrl-C.")]
 
 

@@ -40,6 +40,7 @@ def refuse_network(path: Path, trusted: frozenset[str], mounts: Path = _MOUNTS) 
     if kind is not None and kind not in trusted:
         raise StoreUnavailable(
             f"{path.parent} is on a network file system ({kind}), where two processes may both believe to be the only "
-            f"writer: use a block volume, or answer for it with database_network_filesystems: [{kind}]",
+            f"writer: use a block volume, or answer for it: database_network_filesystems: [{kind}] in the "
+            f"configuration, --database-network-filesystems {kind} on the command line of restore and claim",
             filesystem=kind,
         )

@@ -149,3 +149,31 @@ def test_claim_makes_no_database(tmp_path: Path) -> None:
     code, words = refusal("claim", "inst9", "--database", tmp_path / "x.db")
     assert (code, words) == (3, f"there is no database at {tmp_path / 'x.db'}")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def _on_nfs(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system says that the test's directory is on a network volume, after the database was made."""
+    read_text = Path.read_text
+
+    def told(path: Path, *arguments: str | None, **more: str | None) -> str:
+        if path == Path("/proc/self/mountinfo"):
+            return f"31 30 0:50 / {database.parent.resolve()} rw,relatime - nfs4 server:/export rw\n"
+        return read_text(path, *arguments, **more)
+
+    monkeypatch.setattr(Path, "read_text", told)
+
+
+@pytest.mark.usefixtures("_on_nfs")
+def test_restore_and_claim_work_where_the_operator_answers_for_the_volume(database: Path, tmp_path: Path) -> None:
+    """The server runs there by its configuration, which neither of them reads."""
+    copy = tmp_path / "copy.db"
+    shutil.copyfile(database, copy)
+    answered = ("--database-network-filesystems", "nfs4")
+    code, words = refusal("restore", copy, "--database", database)
+    assert code == 3
+    assert words.endswith("--database-network-filesystems nfs4 on the command line of restore and claim")
+    assert run("restore", copy, "--database", database, *answered).exit_code == 0
+    assert refusal("claim", "inst1", "--database", database) == (code, words)
+    told = run("claim", "inst1", "--database", database, *answered).stdout
+    assert told == "nothing to do: inst1 is so already\n"
