@@ -18,7 +18,7 @@ from app.clock import SystemClock
 from app.domain.books import Books
 from app.errors import ProviderError
 from app.store import queries
-from app.store.past import books_at
+from app.store.past import books_at, recorded_at
 from app.store.reading import asking
 
 Exported = StrEnum("Exported", [(name.upper(), name.replace("_", "-")) for name in queries.EXPORTED])  # type: ignore[misc] # mypy wants a literal
@@ -47,14 +47,16 @@ def state(
     database: DatabaseOption = DATABASE,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Node groups and instances as they were at some time, folded from the log."""
+    """Node groups and instances as they were at some time, folded from the log. Costs are those up to then."""
     if at is not None and position is not None:
         raise typer.BadParameter("give a time or a position, not both", param_hint="--position")
     with asking(database) as look:
         books = books_at(look, at, position)
+        recorded = None if position is None else recorded_at(look, position)
     if position is not None and position > books.position:
         raise typer.BadParameter(f"the log ends at position {books.position}", param_hint="--position")
-    then = at or SystemClock().now()
+    now = SystemClock().now()
+    then = recorded or min(at or now, now)
     groups, instances = _groups(books), list(_instances(books, then, ended=all_))
     if output is not Output.TABLE:
         show(output, {"position": books.position, "node_groups": groups, "instances": instances})

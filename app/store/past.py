@@ -44,6 +44,13 @@ def books_at(connection: Connection, at: datetime | None = None, position: int |
     return draft.books()
 
 
+def recorded_at(connection: Connection, position: int) -> datetime | None:
+    """When the event at a position was written, None if there is none."""
+    events = schema.events.c
+    row = connection.execute(select(events.recorded_at).where(events.position == position)).one_or_none()
+    return None if row is None else datetime.fromisoformat(row.recorded_at)
+
+
 def _books(connection: Connection, instances: ColumnElement[bool]) -> Books:
     mark = mark_of(connection)
     if mark is None or mark["version"] != FOLD_VERSION or mark["position"] != log.head(connection).position:

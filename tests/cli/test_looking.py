@@ -288,6 +288,27 @@ def test_time_travel_shows_things_as_they_were(story: Path) -> None:
     assert answer("state", "--at", "2025-12-31", "--database", story)["node_groups"] == []
 
 
+def test_a_position_of_the_log_has_the_costs_of_its_time(story: Path) -> None:
+    """Not those of today: at noon B had cost 2.40 an hour since eight, and C 0.60 since one past ten."""
+    seen = answer("events", "--type", "instance.state-observed", "--instance", C, "--database", story)
+    (noon,) = (row["position"] for row in seen if "price 0.90" in row["what"])
+    then = answer("state", "--position", str(noon), "--database", story)
+    assert {row["instance"]: row["cost"] for row in then["instances"]} == {B: "9.600000", C: "1.190000"}
+
+
+def test_a_time_to_come_has_cost_nothing_yet(tmp_path: Path) -> None:
+    """What is known ends now, and so do the costs."""
+    database = tmp_path / "provider.db"
+    with opened(database) as ledger:
+        start(ledger)
+        ledger.execute(one_more(A), CA)
+        ledger.execute(AttemptCreate(instance=A), CA)
+        ledger.execute(RecordCreated(instance=A, instance_id="i-1", found=Found.ANSWERED), CA)
+    (to_come,) = answer("state", "--at", "2999-01-01", "--database", database)["instances"]
+    (now,) = answer("state", "--database", database)["instances"]
+    assert 0 < Decimal(to_come["cost"]) <= Decimal(now["cost"])
+
+
 def test_the_log_can_be_taken_out_whole(story: Path, tmp_path: Path) -> None:
     """A JSON object a line with everything a row has, or CSV; never over a file that is there."""
     lines = typed("export", "--database", story).splitlines()
