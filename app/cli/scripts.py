@@ -80,6 +80,8 @@ def _token(path: Path | None) -> str | None:
         raise _wrong("--token-file", f"cannot be read: {type(error).__name__}") from error
     if not token:
         raise _wrong("--token-file", "holds no token")
+    if not token.isascii() or not token.isprintable():
+        raise _wrong("--token-file", "must hold printable ASCII characters: make a token with `openssl rand -hex 32`")
     return token
 
 

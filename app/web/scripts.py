@@ -135,7 +135,7 @@ def plain_pages(shop: Shop) -> Starlette:
     def script(request: Request) -> Response:
         shown = _token(request) or ""
         source = request.client.host if request.client is not None else "unknown"
-        if shop.token is not None and not hmac.compare_digest(shown, shop.token):
+        if shop.token is not None and not hmac.compare_digest(shown.encode(), shop.token.encode()):
             _log.warning("startup script refused", source=source)
             return _refusal(403, "show the token")
         query = request.query_params

@@ -224,3 +224,11 @@ def test_a_server_without_books_may_ask_for_a_token() -> None:
     assert client.get(query).status_code == 403
     assert client.get(query, headers=bearer("wrong")).status_code == 403
     assert client.get(query, headers=bearer("shared")).status_code == 200
+
+
+@pytest.mark.parametrize("shown", ["sh\u00e4red".encode(), b"\xff\xfe", b"shared\xa0", b"\xe4"])
+def test_odd_bytes_in_the_place_of_a_token_are_a_wrong_token(shown: bytes, client: TestClient) -> None:
+    """A header may hold any byte above 127; whoever sends one learns nothing and breaks nothing."""
+    header = {b"Authorization": b"Bearer " + shown}
+    for asked in (shop("shared"), client):
+        assert asked.get("/script?node_group=h100&hostname=x", headers=header).status_code == 403
