@@ -1,7 +1,7 @@
 """Copies of a database: made while it is written, proven by opening them, each with a manifest beside it.
 
 A copy counts once its manifest is there, which is written last. Whatever a crash leaves in between is a file without a
-manifest: never taken for a copy, and removed by the next round.
+manifest: never taken for a copy, and removed by a round that is made a day later.
 """
 
 import contextlib
@@ -214,7 +214,7 @@ def backups(directory: Path, database: Path) -> Sequence[Backup]:
 
 
 def _found(directory: Path, database: Path) -> Iterator[Backup]:
-    name = re.compile(rf"{re.escape(database.stem)}-\d{{8}}T\d{{6}}Z-\d+{re.escape(database.suffix)}")
+    name = re.compile(_name_of_copies(database))
     with translated_file_errors():
         files = list(directory.iterdir()) if directory.is_dir() else []
     for copy in filter(lambda file: name.fullmatch(file.name), files):
@@ -222,6 +222,19 @@ def _found(directory: Path, database: Path) -> Iterator[Backup]:
             manifest = read_manifest(copy)
             if manifest is not None and copy.stat().st_size == manifest.size:
                 yield Backup(path=copy, manifest=manifest)
+
+
+def _name_of_copies(database: Path) -> str:
+    return rf"{re.escape(database.stem)}-\d{{8}}T\d{{6}}Z-\d+{re.escape(database.suffix)}"
+
+
+def _leftovers(directory: Path, database: Path) -> Iterator[Path]:
+    """What a crash leaves: a copy or a manifest that was not finished, and a copy whose manifest is not there."""
+    copy = re.compile(_name_of_copies(database))
+    partial = re.compile(rf"(?:{re.escape(database.name)}|{copy.pattern}\.json)\.\d+{re.escape(_PARTIAL)}")
+    for file in directory.iterdir():
+        if partial.fullmatch(file.name) or (copy.fullmatch(file.name) and not manifest_of(file).exists()):
+            yield file
 
 
 def prune(directory: Path, database: Path, keep: int, now: datetime) -> Sequence[Path]:
@@ -233,9 +246,10 @@ def prune(directory: Path, database: Path, keep: int, now: datetime) -> Sequence
         StoreUnavailable: the directory cannot be changed.
     """
     with translated_file_errors():
-        for left in directory.glob(f"{database.name}.*{_PARTIAL}"):
-            if left.stat().st_mtime < (now - _LONGEST_ROUND).timestamp():
-                left.unlink(missing_ok=True)
+        for left in list(_leftovers(directory, database)):
+            with contextlib.suppress(FileNotFoundError):  # somebody finished it meanwhile
+                if left.stat().st_mtime < (now - _LONGEST_ROUND).timestamp():
+                    left.unlink()
     kinds: dict[BackupReason, int] = {}
     removed: list[Path] = []
     for backup in backups(directory, database):

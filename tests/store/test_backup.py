@@ -126,12 +126,18 @@ def test_the_newest_of_each_kind_are_kept_and_all_made_by_hand(started: Path, tm
 def test_what_an_interrupted_round_left_goes_after_a_day(started: Path, tmp_path: Path) -> None:
     """Not before: somebody may be at it."""
     directory = tmp_path / "copies"
-    directory.mkdir()
-    for name, age in (("provider.db.7.partial", 25 * HOUR), ("provider.db.8.partial", HOUR)):
+    old = ("provider.db.7.partial", "provider-20260104T110000Z-6.db", "provider-20260104T110000Z-6.db.json.7.partial")
+    new = ("provider.db.8.partial", "provider-20260105T110000Z-6.db", "provider-20260105T110000Z-6.db.json.8.partial")
+    others = ("other-20260104T110000Z-6.db", "provider-20260104T110000Z.db", "provider.db", "notes.partial")
+    good = take(started, directory, NOON - 30 * HOUR, BackupReason.SCHEDULED)
+    kept = [good.path, manifest_of(good.path), *(directory / name for name in (*new, *others))]
+    for name in (*old, *new, *others):
         (directory / name).write_bytes(b"half")
-        os.utime(directory / name, ((NOON - age).timestamp(),) * 2)
+    for file in directory.iterdir():
+        age = HOUR if file.name in new else 25 * HOUR
+        os.utime(file, ((NOON - age).timestamp(),) * 2)
     prune(directory, started, 2, NOON)
-    assert [file.name for file in directory.iterdir()] == ["provider.db.8.partial"]
+    assert sorted(directory.iterdir()) == sorted(kept)
 
 
 def test_a_copy_that_cannot_be_written_leaves_nothing_and_disturbs_nobody(started: Path, tmp_path: Path) -> None:
