@@ -102,12 +102,22 @@ def defaults(draft: Draft) -> dict[str, Value] | None:
         draft.refuse((shape.DEFAULTS,), "must be a mapping: keys of a node group with their values")
         return None
     for name, group in groups(draft).items():
+        _keep_policy(draft, group, shared, name)
         taken, known = _taken(group), GROUP_MODELS[kind_of(group)].model_fields
         for key, value in shared.items():
             if key in known and key not in taken:
                 group[key] = value
                 draft.moved[shape.GROUPS, name, key] = (shape.DEFAULTS, key)
     return shared
+
+
+def _keep_policy(draft: Draft, group: dict[str, Value], shared: dict[str, Value], name: str) -> None:
+    """An own `disk_size_gb` is another size and nothing else: what becomes of the disk is still as for all."""
+    volume = shared.get("os_volume")
+    own = kind_of(group) == "verda" and "disk_size_gb" in group and "os_volume" not in group
+    if own and isinstance(volume, dict):
+        group["os_volume"] = {key: value for key, value in volume.items() if key != "size_gb"}
+        draft.moved[shape.GROUPS, name, "os_volume"] = (shape.DEFAULTS, "os_volume")
 
 
 def _taken(group: dict[str, Value]) -> set[str]:

@@ -63,6 +63,21 @@ def test_two_keys_for_one_thing_do_not_clash_across_levels(desk: Desk, shared: s
     assert desk.told(text + where) == []
 
 
+@pytest.mark.parametrize(("own", "size_gb"), [("disk_size_gb: 50", 50), ("disk_size_gb: null", 100), ("", 60)])
+def test_an_own_disk_size_leaves_the_policy_of_the_defaults(desk: Desk, own: str, size_gb: int) -> None:
+    """A disk that was to be kept in the trash must not be deleted for good because its size is written otherwise."""
+    text = "defaults: {os_volume: {size_gb: 60, policy: trash}}\n" + GROUP + f"    {own}\n"
+    (spec,) = to_specs(desk.load(text).config)
+    assert (spec.os_volume_size_gb, spec.os_volume_permanent) == (size_gb, False)
+
+
+def test_a_wrong_policy_of_the_defaults_is_told_there_once(desk: Desk) -> None:
+    """Also where a group has a disk size of its own."""
+    text = "defaults: {os_volume: {policy: bin}}\n" + GROUP + "    disk_size_gb: 50\n"
+    told = desk.told(text)
+    assert [one[:2] for one in told] == [(1, "defaults.os_volume.policy")]
+
+
 def test_a_problem_in_defaults_is_told_once_at_its_line(desk: Desk) -> None:
     """Not once for each of a hundred groups."""
     text = "defaults:\n  image: x\n  location: y\n  taints: ['a:Never']\n  maxsize: 4\n  labels: {a: 1}\n" + TWO
