@@ -7,6 +7,7 @@ import pytest
 from app.cloud.port import Deletion, DeletionResult
 from app.domain.cloud import RecordSurplus
 from app.domain.instance.events import DeleteAttempted, DeleteRefused
+from app.domain.machine import Machine
 from app.errors import CloudError, StoreUnavailable
 
 from .house import House, spec
@@ -18,6 +19,7 @@ from .world import (
     TIMEOUT,
     Answers,
     Deletions,
+    OnLook,
     answers,
     deletes_and,
     deletes_not,
@@ -94,6 +96,56 @@ def test_a_look_for_the_disk_that_fails_does_not_keep_the_machine(house: House) 
     house.world.on_look.append(does_not_look(DOWN))
     house.terminate.run()
     assert asked(house) == [("id-0001", None)]
+
+
+def looks_slowly(house: House) -> OnLook:
+    """Every look-up takes all the time that it may."""
+
+    def plan(look: Callable[[], Machine | None]) -> Machine | None:
+        house.clock.advance(30)
+        return look()
+
+    return plan
+
+
+def test_slow_looks_for_disks_keep_no_machine_for_more_than_a_minute(house: House) -> None:
+    """Fifty of them would take so long that the process is taken for stuck, and nothing is ever deleted."""
+    names = house.grow(10)
+    house.provision_until_quiet()
+    house.delete(*names)
+    house.world.always_look = looks_slowly(house)
+    before = house.clock.monotonic()
+    house.terminate.run()
+    assert house.clock.monotonic() - before == 60
+    assert sorted(instance_id for instance_id, _ in asked(house)) == [f"id-{i:04}" for i in range(1, 11)]
+
+
+def test_slow_looks_for_what_is_gone_already_end_after_a_minute(house: House) -> None:
+    """Those not looked at are asked for again."""
+    names = house.running(10)
+    house.delete(*names)
+    house.world.records.clear()
+    house.world.on_delete.append(answers(DeletionResult.ALREADY_GONE))
+    house.world.always_look = looks_slowly(house)
+    before = house.clock.monotonic()
+    house.terminate.run()
+    assert house.clock.monotonic() - before == 60
+    assert [house.state(name) for name in names].count("gone") == 2
+
+
+def test_slow_looks_at_machines_too_many_end_after_a_minute_and_go_on_with_the_others(house: House) -> None:
+    """Whichever was looked at longest ago comes first."""
+    for number, letter in enumerate("abcdefghij"):
+        name = f"h100-{letter * 8}"
+        house.world.records[f"id-{number}"] = house.machine(name, f"id-{number}")
+        house.execute(RecordSurplus(instance=name, instance_id=f"id-{number}", reason="released"))
+    house.world.always_look = looks_slowly(house)
+    for pass_ in range(1, 6):
+        before = house.clock.monotonic()
+        house.terminate.run()
+        assert house.clock.monotonic() - before == 60
+        assert len(asked(house)) == 2 * pass_
+    assert {instance_id for instance_id, _ in asked(house)} == {f"id-{number}" for number in range(10)}
 
 
 def test_looking_for_a_disk_does_not_end_an_outage_in_the_log(house: House) -> None:

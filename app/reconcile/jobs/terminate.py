@@ -1,8 +1,9 @@
 """Give machines back: delete with their OS volumes, again and again, until the cloud no longer has them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from itertools import chain, takewhile
+from typing import ClassVar, TypeVar
 
 from app.cloud.port import Deletion, DeletionAnswer, DeletionResult
 from app.domain.cloud import RecordSurplusGone, Surplus
@@ -21,6 +22,11 @@ from app.reconcile.jobs.job import Bench
 
 _PER_RUN = 50
 _SURPLUS_PAUSE_S = 15.0
+_LOOKS_S = 60.0
+"""Time for look-ups of one kind in one run. When each is slow, deletions must not wait for all of them, nor the run
+take so long that the process is taken for stuck."""
+
+_T = TypeVar("_T")
 
 _log = get_logger(job="terminate")
 
@@ -48,8 +54,16 @@ class Terminate:
         interrupted.difference_update(names)
         if attempts:
             self._delete(attempts, cause)
-        for surplus in list(self.bench.books.cloud.surplus.values()):
+        for surplus in self._in_time(sorted(self.bench.books.cloud.surplus.values(), key=self._may_be_asked)):
             self._delete_surplus(surplus, cause)
+
+    def _in_time(self, items: Iterable[_T]) -> Iterator[_T]:
+        """As many of them as there is time for; what is left is for a later run."""
+        until = self.bench.clock.monotonic() + _LOOKS_S
+        return takewhile(lambda _: self.bench.clock.monotonic() < until, items)
+
+    def _may_be_asked(self, surplus: Surplus) -> float:
+        return self._surplus_not_before.get(surplus.instance_id, 0.0)
 
     def _left_by_an_earlier_process(self) -> set[str]:
         """Instances whose deletion was asked for before this process began and not by it yet."""
@@ -62,10 +76,11 @@ class Terminate:
     def _learn_volumes(self, due: Sequence[Instance], cause: Cause) -> None:
         """A machine deleted early may have got its volume since the last listing; unnamed it would stay behind.
 
-        Our own have none to leave behind.
+        Our own have none to leave behind. One whose look-up fails, or for which there is no time, is deleted all the
+        same: it costs more than its disk.
         """
-        for instance in due:
-            if instance.os_volume_id is not None or instance.instance_id is None or is_own(instance.instance_id):
+        for instance in self._in_time(one for one in due if one.os_volume_id is None):
+            if instance.instance_id is None or is_own(instance.instance_id):
                 continue
             try:
                 machine = self.bench.cloud.get_instance(instance.instance_id)
@@ -85,7 +100,9 @@ class Terminate:
             for name in names.values():
                 self.bench.record(RecordDeleteRefused(instance=name, code=error.code, message=error.message), cause)
             return
-        for answer in answers:
+        gone = [answer for answer in answers if answer.result is DeletionResult.ALREADY_GONE]
+        others = [answer for answer in answers if answer.result is not DeletionResult.ALREADY_GONE]
+        for answer in chain(others, self._in_time(gone)):
             self._take_answer(names[answer.instance_id], answer, cause)
 
     def _deletion(self, attempt: DeleteAttempted) -> Deletion:
