@@ -47,7 +47,10 @@ def state(
     database: DatabaseOption = DATABASE,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Node groups and instances as they were at some time, folded from the log. Costs are those up to then."""
+    """Node groups and instances as they were at some time, folded from the log.
+
+    Costs are those up to then.
+    """
     if at is not None and position is not None:
         raise typer.BadParameter("give a time or a position, not both", param_hint="--position")
     with asking(database) as look:
