@@ -97,6 +97,7 @@ class Reload:
         self._seen = origin.first
         self._latest = running.sha256
         self._asked = threading.Event()
+        self._told: tuple[str, ...] = ()
         self._rejected: Reason | None = None
         self._postponed: Reason | None = None
 
@@ -121,11 +122,21 @@ class Reload:
         return tuple(reason for reason in (self._rejected, self._postponed) if reason is not None)
 
     def run(self) -> None:
-        """Read the file if it has changed."""
+        """Read the file if it has changed, or as long as it was rejected: what is wrong may be in another file."""
+        try:
+            self._look()
+        except Exception:
+            self._asked.set()  # what was read is not in effect, and the file may be one that nobody sees change
+            raise
+
+    def _look(self) -> None:
         with self._lock:
             seen = self._origin.fingerprint()
-            if seen == self._seen and not self._asked.is_set():
+            is_news = seen != self._seen or self._asked.is_set()
+            if not is_news and self._rejected is None:
                 return
+            if is_news:
+                self._told = ()
             self._asked.clear()
             cause = Cause(actor="service", correlation_id=self._token())
             try:
@@ -137,15 +148,19 @@ class Reload:
                 self._seen = seen
 
     def _reject(self, sha256: str, error: ConfigurationError, cause: Cause) -> None:
-        first = str(error.problems[0])
+        problems = tuple(str(problem) for problem in error.problems)
+        if problems == self._told:
+            return
+        first = problems[0]
         self._ledger.execute(RejectConfiguration(sha256=sha256, problems=len(error.problems), first=first), cause)
         self._seen = self._latest = sha256
         self._rejected = Reason(
             code="configuration-rejected",
             message=f"the configuration file cannot be used, the one before it stays in effect: {first}",
         )
-        for problem in error.problems:
-            _log.error("configuration rejected, the earlier one stays", problem=str(problem))
+        for problem in problems:
+            _log.error("configuration rejected, the earlier one stays", problem=problem)
+        self._told = problems
 
     def _take(self, loaded: LoadedConfig, cause: Cause) -> None:
         running = self._running.config

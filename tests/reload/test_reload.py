@@ -13,6 +13,7 @@ from app.config.model import Config
 from app.config.specs import to_specs
 from app.domain.envelope import Cause
 from app.domain.nodegroup.commands import ApplyConfiguration
+from app.errors import StoreUnavailable
 from app.ledger.ledger import Ledger, open_ledger
 from app.reload import Origin, Reload
 
@@ -42,6 +43,7 @@ class House:
     environ: dict[str, str] = field(default_factory=dict)
     groups_wait: bool = False
     nodes: tuple[str, ...] = ()
+    is_full: bool = False
 
     def __post_init__(self) -> None:
         """Start with what is in the file."""
@@ -59,7 +61,9 @@ class House:
         )
 
     def apply(self, loaded: LoadedConfig, cause: Cause) -> None:
-        """As the service does it."""
+        """As the service does it; with a full disk nothing can be written."""
+        if self.is_full:
+            raise StoreUnavailable("the disk is full")
         config = loaded.config
         self.ledger.execute(
             ApplyConfiguration(
@@ -246,3 +250,34 @@ def test_a_change_while_the_service_starts_is_noticed(house: House) -> None:
     )
     reload.run()
     assert house.ledger.books.groups["gpu"].spec.max_size == 5
+
+
+def test_what_was_asked_for_is_not_forgotten_while_the_disk_is_full(house: House) -> None:
+    """The main file is the same, so nothing else would have the other one read again."""
+    house.path.write_text(GROUP + "    labels: {tier: '${TIER}'}\n")
+    house.environ["TIER"] = "a"
+    house.reload.run()
+    house.environ["TIER"] = "b"
+    house.reload.ask()
+    house.is_full = True
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            house.reload.run()
+    house.is_full = False
+    assert house.news(house.reload.run) == ["nodegroup.configured"]
+    assert house.news(house.reload.run) == []
+
+
+def test_a_rejection_ends_when_another_file_is_mended(house: House) -> None:
+    """What was wrong is not in the main file, which nobody changes; it is told once, and again when it is different."""
+    script = house.path.with_name("join.sh")
+    house.path.write_text(GROUP + f"    startup_script_file: {script}\n")
+    assert house.news(house.reload.run) == ["service.configuration-rejected"]
+    assert house.news(house.reload.run) == []
+    script.write_text("#!/bin/sh\n{{ not_a_variable }}\n")
+    assert house.news(house.reload.run) == ["service.configuration-rejected"]
+    assert house.news(house.reload.run) == []
+    script.write_text("#!/bin/sh\n")
+    assert house.news(house.reload.run) == ["service.configuration-loaded", "nodegroup.configured"]
+    assert house.reasons() == []
+    assert house.news(house.reload.run) == []
