@@ -198,6 +198,13 @@ def test_a_row_of_refusals_that_take_long_ends() -> None:
     assert row.refuse("abcdef") == "efab"
 
 
+def test_a_row_of_slow_answers_ends() -> None:
+    """A webhook that lets everything pass after ten seconds: what is left waits for the next picture."""
+    row = Row()
+    row.takes = 10
+    assert row.serve("abcdef") == "abcd"
+
+
 def test_a_lost_race_is_no_trouble_and_keeps_its_place() -> None:
     """Somebody was faster: that says nothing about the next time."""
     row = Row()

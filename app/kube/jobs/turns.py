@@ -9,7 +9,7 @@ from app.clock import Clock
 from app.errors import ClusterConflict, ClusterDown, ClusterError
 
 _LONGEST: Final = timedelta(seconds=30)
-"""An API server that asks a webhook that hangs answers late, and every time."""
+"""While a webhook hangs, the API server answers every change late; whoever is left waits for the next pass."""
 
 T = TypeVar("T")
 
@@ -28,12 +28,14 @@ class Turns:
         A lost race is nobody's trouble: the next picture shows what the others did.
 
         Raises:
-            ClusterError: the first refusal, when all have had their turn; or nobody answers, so the rest waits.
+            ClusterError: the first refusal, when all have had their turn, or nobody answers, or it takes too long.
         """
         self._refused = {key: turn for key, turn in self._refused.items() if key in due}
         ends_at = self.clock.monotonic() + _LONGEST.total_seconds()
         first: ClusterError | None = None
         for key in sorted(due, key=lambda key: self._refused.get(key, 0))[:most]:
+            if self.clock.monotonic() > ends_at:
+                break
             try:
                 act(due[key])
             except ClusterConflict:
@@ -42,7 +44,7 @@ class Turns:
                 self._turn += 1
                 self._refused[key] = self._turn
                 first = first or error
-                if isinstance(error, ClusterDown) or self.clock.monotonic() > ends_at:
+                if isinstance(error, ClusterDown):
                     break
             else:
                 self._refused.pop(key, None)
