@@ -304,3 +304,16 @@ def test_a_group_whose_machines_are_our_own_from_now_on_gives_the_rented_ones_ba
     cellar.ticks(6)
     assert cellar.state(name) == "gone"
     assert list(cellar.cloud.list_instances()) == []
+
+
+def test_a_machine_that_is_switched_off_before_it_was_listed_is_gone_with_the_next_listing(
+    cellar: Cellar, api: PowerApi
+) -> None:
+    """It is looked up first, so that its absence from a list means something at once, and stopped once."""
+    api.boot_s = 0
+    (name,) = cellar.grow(group="old")
+    cellar.provision_until_quiet()
+    cellar.delete(name, group="old")
+    cellar.ticks(2)
+    assert cellar.state(name) == "gone"
+    assert api.calls == [(FIRST, "start"), (FIRST, "stop")]

@@ -76,11 +76,13 @@ class Terminate:
     def _learn_volumes(self, due: Sequence[Instance], cause: Cause) -> None:
         """A machine deleted early may have got its volume since the last listing; unnamed it would stay behind.
 
-        Our own have none to leave behind. One whose look-up fails, or for which there is no time, is deleted all the
-        same: it costs more than its disk.
+        Our own have none to leave behind, but like all others they need to have been seen before they can be missed.
+        One whose look-up fails, or for which there is no time, is deleted all the same: it costs more than its disk.
         """
         for instance in self._in_time(one for one in due if one.os_volume_id is None):
-            if instance.instance_id is None or is_own(instance.instance_id):
+            if instance.instance_id is None:
+                continue
+            if is_own(instance.instance_id) and instance.machine_status is not None:
                 continue
             try:
                 machine = self.bench.cloud.get_instance(instance.instance_id)
