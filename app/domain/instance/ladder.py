@@ -29,7 +29,7 @@ from app.domain.instance.verdict import (
     pause,
 )
 from app.domain.nodegroup.events import NodeGroupClosed, OfferingRested
-from app.domain.nodegroup.state import NodeGroup, Rest
+from app.domain.nodegroup.state import FOR_EVER, NodeGroup, Rest
 from app.domain.offering import Offering
 from app.domain.pauses import is_over
 
@@ -43,7 +43,7 @@ def next_rung(instance: Instance, group: NodeGroup, now: datetime) -> Offering |
     """
     if group.closed is not None:
         return None
-    rests = {rest.offering: rest for rest in group.rests if rest.until > now}
+    rests = {rest.offering: rest for rest in group.rests if _lasts(rest, group, now)}
     willing = [
         rung
         for rung in group.spec.ladder()
@@ -54,8 +54,12 @@ def next_rung(instance: Instance, group: NodeGroup, now: datetime) -> Offering |
 
 def likely_rung(group: NodeGroup, now: datetime) -> Offering:
     """What the group's next machine is ordered as if nothing refuses it."""
-    resting = {rest.offering for rest in group.rests if rest.until > now}
+    resting = {rest.offering for rest in group.rests if _lasts(rest, group, now)}
     return min(group.spec.ladder(), key=lambda rung: rung in resting)
+
+
+def _lasts(rest: Rest, group: NodeGroup, now: datetime) -> bool:
+    return rest.until == FOR_EVER or not is_over(rest.until, now, group.spec.ladder_cooldown)
 
 
 def _refused_since(instance: Instance, rest: Rest | None) -> bool:
@@ -122,7 +126,7 @@ def _rested(
     group, tried = books.groups[instance.node_group], instance.tried
     if tried not in group.spec.ladder() or not group.spec.ladder_cooldown:
         return ()
-    known = next((rest for rest in group.rests if rest.offering == tried and rest.until > now), None)
+    known = next((rest for rest in group.rests if rest.offering == tried and _lasts(rest, group, now)), None)
     if _refused_since(instance, known):
         return ()
     return (
@@ -227,7 +231,7 @@ def exhausted(instance: Instance, group: NodeGroup, now: datetime) -> CreateFail
             code=group.closed.code,
             message=group.closed.message,
         )
-    rest = next((rest for rest in group.rests if rest.until > now and _refused_since(instance, rest)), None)
+    rest = next((rest for rest in group.rests if _lasts(rest, group, now) and _refused_since(instance, rest)), None)
     if rest is None:
         return give_up(instance)
     return CreateFailed(

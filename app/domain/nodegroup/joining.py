@@ -23,6 +23,7 @@ from app.domain.nodegroup.events import (
     ScaleUpRejected,
 )
 from app.domain.nodegroup.state import NodeGroup
+from app.domain.pauses import is_over
 from app.domain.words import at
 from app.errors import RuleViolation
 
@@ -54,7 +55,7 @@ def held_back(command: IncreaseSize, books: Books, now: datetime) -> Decision | 
 
 
 def _is_shut(group: NodeGroup, now: datetime) -> bool:
-    return group.joining.is_open and group.joining.probe_at is not None and now < group.joining.probe_at
+    return group.joining.is_open and not is_over(group.joining.probe_at, now, _LONGEST_PAUSE)
 
 
 def words(group: NodeGroup) -> str:

@@ -206,6 +206,14 @@ def _at(time: str) -> str:
     return MESSAGE.replace("13:15", time)
 
 
+def test_a_pause_of_a_clock_that_was_ahead_is_over() -> None:
+    """Six hours is the longest between two tries."""
+    story = opened().given(timedelta(hours=-7))
+    assert story.when(increase(1, D)).refusal is None
+    tried = story.given(increase(1, D)).when(AttemptCreate(instance=D)).events
+    assert [event.type for event in tried] == ["nodegroup.breaker-probed", "instance.create-attempted"]
+
+
 def test_a_wish_of_before_fails_with_the_code() -> None:
     """It was granted a moment earlier and not ordered yet."""
     story = opened(h100.given(wanted(D)))

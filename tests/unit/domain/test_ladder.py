@@ -110,6 +110,15 @@ def test_a_wish_that_fails_for_the_refusals_of_others_says_their_reason() -> Non
     )
 
 
+def test_a_rest_of_a_clock_that_was_ahead_is_over() -> None:
+    """Ten minutes is the longest by this group's settings; a dearer offering must not be bought for hours on end."""
+    story = out_of_spot().given(wanted(B))
+    story.when(ATTEMPT_B).then(attempted(B))
+    story = story.given(timedelta(hours=-3))
+    assert likely_rung(story.books.groups["h100"], story.now).contract is SPOT
+    story.when(ATTEMPT_B).then(attempted(B, contract=SPOT, price=SPOT_PRICE))
+
+
 def test_refusals_that_came_at_once_are_one_rest() -> None:
     """Eight orders were under way: the second refusal of wishes that are older than the first adds nothing."""
     story = serving(ONE_PLACE).given(wanted(), wanted(B), ATTEMPT, ATTEMPT_B, no_capacity())
