@@ -94,9 +94,11 @@ def relay(answer: Callable[[Asked], bytes]) -> Iterator[Relay]:
     with Relay(answer) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
-        yield server
-        server.shutdown()
-        thread.join(10)
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join(10)
 
 
 def cellar(url: str, patience: Patience | None = None, token_file: Path | None = None) -> WebhookCloud:
@@ -188,7 +190,7 @@ def test_controllers_are_asked_at_the_same_time(what: str) -> None:
         return ON
 
     with relay(answer) as server:
-        own = cellar(server.url, Patience(status_s=60))
+        own = cellar(server.url, Patience(status_s=60, listing_s=60))
         if what == "list":
             assert [machine.status for machine in own.list_instances()] == ["running"] * 3
         else:
