@@ -59,8 +59,8 @@ CASES = (
     Case(preset="create_get_404"),
     # Proven not to have been executed: the next place, or a pause as long as the API asks for.
     Case(preset="no_capacity_503"),
-    Case(preset="rate_limit", args=ORDER),
-    Case(preset="rate_limit_empty", args=ORDER),
+    Case(preset="rate_limit", args={**ORDER, "retry_after": 3}),
+    Case(preset="rate_limit_empty", args={**ORDER, "retry_after": 3}),
     Case(preset="token_expired_midflight", args={"body": {"hostname": "."}}),
     # Taken, and then there was nothing in stock: what is left of it goes, the next place gives the machine.
     Case(preset="no_capacity_async", made=2),
@@ -156,8 +156,8 @@ def _tick_until(house: Rig, condition: Callable[[], bool]) -> None:
 
 
 def test_a_neighbour_who_eats_the_request_budget_delays_and_breaks_nothing(tmp_path: Path) -> None:
-    """`neighbour_storm`, F78: the project has ten requests a minute; every wish comes true, every deletion happens."""
-    limits = {"enabled": True, "clock": "sim", "project_per_window": 10}
+    """`neighbour_storm`, F78: the project has ten requests a window; every wish comes true, every deletion happens."""
+    limits = {"enabled": True, "clock": "sim", "project_per_window": 10, "window_s": 5}
     with simulator(limits=limits) as sim:
         house = rig(tmp_path, sim)
         names = house.grow(3)

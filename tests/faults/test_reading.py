@@ -56,8 +56,8 @@ CASES = (
     Case(preset="ok_html", args=LIST, outage=True),
     Case(preset="token_scope_403", args={"path": "/v1/instances"}, times=3, outage=True),
     # Throttled is not down.
-    Case(preset="rate_limit", args=LIST),
-    Case(preset="rate_limit_empty", args=LIST),
+    Case(preset="rate_limit", args={**LIST, "retry_after": 3}),
+    Case(preset="rate_limit_empty", args={**LIST, "retry_after": 3}),
     # A token that dies is replaced in the same call.
     Case(preset="token_expired_midflight", times=1),
     # The token endpoint, when a new token is needed.
