@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine, bindparam, or_, select
 from app.domain.books import Books
 from app.domain.envelope import Event, Recorded
 from app.domain.instance.state import Instance
+from app.domain.service import BooksReverted
 from app.errors import StoreCorrupt, StoreHeld, StoreUnavailable
 from app.log import get_logger
 from app.store import log, private, projections, schema, sqlite
@@ -55,6 +56,7 @@ class Store:
         self._before_migration = before_migration
         self.once_reached: int | None = None
         """The position that the log had reached once, if the database that was opened ends before it."""
+        self._owes_word = False
         self._trusted_networks = trusted_networks
         self.head = Head()
         self._lock = WriterLock(path)
@@ -120,16 +122,21 @@ class Store:
         return found is not None and found != schema.SCHEMA_REVISION
 
     def _remember_how_far(self, *, is_new: bool) -> None:
-        """Compare with the second witness, the lock file, which stays where it is when the database is replaced."""
+        """Compare with the second witness, the lock file, which stays where it is when the database is replaced.
+
+        If the log went farther once, the witness keeps that until the log says so itself: a start may fail before.
+        """
         reached = self._lock.last_position
         if is_new and reached:
             _log.warning("there was a database here, and it is gone: a new one begins", path=str(self.path))
         elif reached is not None and reached > self.head.position:
-            self.once_reached = reached
+            self.once_reached, self._owes_word = reached, True
             _log.warning("the database is older than it was", position=self.head.position, once_reached=reached)
         self._mark()
 
     def _mark(self) -> None:
+        if self._owes_word:
+            return
         with contextlib.suppress(StoreUnavailable):  # a second witness: what it cannot be told, it does not know
             self._lock.mark(self.head.position)
 
@@ -207,6 +214,8 @@ class Store:
             projections.write(connection, recorded, books)
         last = recorded[-1]
         self.head = Head(position=last.position, recorded_at=last.recorded_at, hash=rows[-1]["hash"])
+        if any(isinstance(item.event, BooksReverted) for item in recorded):
+            self._owes_word = False
         self._mark()
 
     @contextlib.contextmanager

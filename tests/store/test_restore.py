@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.clock import FakeClock
+from app.domain.nodegroup.commands import PauseNodeGroup
 from app.domain.service import StartService
 from app.domain.startup import RecordRestore
 from app.errors import RuleViolation, StoreCorrupt, StoreHeld, StoreUnavailable
@@ -227,6 +228,21 @@ def test_the_lock_file_knows_how_far_the_log_came_even_after_a_kill(started: Pat
         words = started.with_name("provider.db.lock").read_text()
     assert words.splitlines()[1] == "in use"
     assert words.splitlines()[3] == "8"
+
+
+def test_a_start_that_could_not_write_leaves_the_next_one_to_notice(started: Path, copy: Backup) -> None:
+    """The disk is full when the older database is first opened: how far it once went is known until the log says so."""
+    shutil.copy(copy.path, started)
+    for _ in range(2):
+        with opened(started) as ledger:
+            assert (ledger.books.position, ledger.once_reached) == (8, 10)
+    with opened(started) as ledger:
+        ledger.execute(PauseNodeGroup(node_group="gpu", operator="somebody", reason="first look"), CA)
+    with opened(started) as ledger:
+        assert (ledger.books.position, ledger.once_reached) == (9, 10)
+        ledger.execute(RecordRestore(once_reached=ledger.once_reached), CA)
+    with opened(started) as ledger:
+        assert ledger.once_reached is None
 
 
 def test_a_lock_file_of_an_older_version_says_nothing(started: Path) -> None:
