@@ -52,6 +52,7 @@ class Site:
         )
         self._server = WebServer(build_pages(parts), "127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{self._server.port}"
+        self.is_closed = False
 
     def __enter__(self) -> Self:
         self._server.start()
@@ -60,6 +61,7 @@ class Site:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.is_closed = True
         self._server.stop()
 
     def get(self, path: str = "/", headers: Mapping[str, str] | None = None) -> "Answer":
