@@ -40,7 +40,7 @@ class Accounts:
         if not stage.disk.is_well:
             return
         self.alive_s += seconds
-        if stage.cloud.down:
+        if stage.cloud.down or stage.cloud.is_blind:
             return
         self.fair_s += seconds
         for item in unwanted(stage):

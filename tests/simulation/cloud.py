@@ -1,7 +1,9 @@
 """The simulated cloud as the provider meets it: calls take their time, and everything it says is remembered."""
 
 import contextlib
+import zlib
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from app.cloud.port import Deletion, DeletionAnswer
@@ -65,15 +67,13 @@ class Known:
     looked: dict[str, str | None] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     failed_looks: set[str] = field(default_factory=set)
-    lists: int = 0
 
     def order(self, hostname: str) -> OrderStory:
         """The story of a host name, an empty one if it was never ordered."""
         return self.orders.get(hostname) or OrderStory()
 
-    def saw_list(self, machines: Sequence[Machine]) -> None:
-        """A whole listing was answered."""
-        self.lists += 1
+    def saw_list(self, machines: Sequence[Machine], *, is_whole: bool) -> None:
+        """A listing was answered. One that lacks what is known to live is no sign that an order created nothing."""
         alive = {machine.instance_id for machine in machines if phase_of(machine.status) is not Phase.ENDED}
         marked = [machine for machine in machines if Mark.parse(machine.description)]
         for instance_id in self.absences:
@@ -84,7 +84,7 @@ class Known:
                 order.find()
             self.absences.setdefault(machine.instance_id, 0)
             self._saw(machine)
-        for hostname, story in self.orders.items():
+        for hostname, story in self.orders.items() if is_whole else ():
             story.lists_without_it = 0 if story.is_among(hostname, machines) else story.lists_without_it + 1
             story.lists_without_ours = 0 if story.is_among(hostname, marked) else story.lists_without_ours + 1
 
@@ -103,8 +103,24 @@ class Known:
         self.last_word[machine.instance_id] = machine.status
 
 
+@dataclass(frozen=True, slots=True)
+class Blindness:
+    """Until then listings lack a share of the machines, always the same ones, which all answer to their ids."""
+
+    share: float
+    until_ms: int
+
+    def hides(self, machine: Machine) -> bool:
+        """It is one of them."""
+        return zlib.crc32(machine.instance_id.encode()) % 100 < self.share * 100
+
+
 class Watch:
     """What is told of calls before they are made; the stage puts its invariants here."""
+
+    def living(self) -> AbstractSet[str]:
+        """Ids of the machines that the books know to live."""
+        return frozenset()
 
     def ordering(self, order: Order) -> None:
         """A create call is about to be made."""
@@ -124,6 +140,7 @@ class MoodyCloud(InProcessCloud):
         self.known = Known()
         self.watch = Watch()
         self.late_s: list[float] = []
+        self.blindness = Blindness(0.0, 0)
         self._arrivals: list[tuple[int, Order]] = []
         self._agenda = agenda
         self._chance = chance
@@ -154,11 +171,26 @@ class MoodyCloud(InProcessCloud):
             return 0.0
         return self._chance.random.uniform(0.1, 3.0) if drawn < 0.88 else self._chance.random.uniform(3.0, 14.0)
 
+    def go_blind(self, share: float, seconds: float) -> None:
+        """Let listings lack a share of the machines for so long."""
+        self.blindness = Blindness(share, self._agenda.now_ms + round(seconds * 1000))
+
+    def see(self) -> None:
+        """Let listings be whole."""
+        self.blindness = Blindness(0.0, 0)
+
+    @property
+    def is_blind(self) -> bool:
+        """Listings lack machines, and go on doing so."""
+        return self._agenda.now_ms < self.blindness.until_ms
+
     def list_instances(self) -> Sequence[Machine]:
         """The listing, remembered."""
         machines = super().list_instances()
-        self.known.saw_list(machines)
-        return machines
+        hidden = [machine.instance_id for machine in machines if self.is_blind and self.blindness.hides(machine)]
+        shown = [machine for machine in machines if machine.instance_id not in hidden]
+        self.known.saw_list(shown, is_whole=self.watch.living().isdisjoint(hidden))
+        return shown
 
     def get_instance(self, instance_id: str) -> Machine | None:
         """The look-up, remembered."""

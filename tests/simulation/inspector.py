@@ -1,6 +1,7 @@
 """The inspector holds every invariant against the stage, whenever it is its turn, and stops the story at the first."""
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 from app.cloud.port import Deletion
 from app.domain.books import Books
@@ -48,6 +49,12 @@ class Inspector(Watch):
             for check in FACTS:
                 self._note(check.__name__, check(stage, item, story))
             stage.witness.take(item)
+
+    def living(self) -> AbstractSet[str]:
+        """Ids of the machines that the books have seen and count."""
+        listed = self._stage.books.listed_instances()
+        seen = (one for one in listed if one.state.is_live and one.machine_status is not None)
+        return {one.instance_id for one in seen if one.instance_id is not None}
 
     def ordering(self, order: Order) -> None:
         """A create call is about to be made."""

@@ -23,6 +23,7 @@ from tests.simulation.steps.passing import (
 )
 from tests.simulation.steps.trouble import (
     Befall,
+    Blind,
     CloudFault,
     EmptyCatalogue,
     HumanEdit,
@@ -209,6 +210,7 @@ _MOODY: tuple[tuple[float, Maker], ...] = (
     (2, lambda draw: Stock(*draw.choice(_STOCK), draw.choice((0, 0, 1, 4, 8)))),
     (1, lambda _: Outage()),
     (2, lambda _: Recovery()),
+    (0.7, lambda draw: Blind(draw.choice((0.3, 0.6, 1.0)), draw.choice((60.0, 200.0, 400.0, 900.0)))),
     (2, lambda draw: Kill(_down(draw))),
     (4, lambda draw: KillAtEffect(draw.choice((0, 1, 2, 3, 4, 6, 9, 15, 30)), _down(draw))),
     (0.7, lambda draw: Restart(draw.randrange(len(CONFIGURATIONS)), _down(draw))),

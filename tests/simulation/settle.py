@@ -21,6 +21,7 @@ def calm(stage: Stage) -> None:
     stage.cloud.down = False
     stage.cloud.exchange.faults.clear()
     stage.cloud.late_s.clear()
+    stage.cloud.see()
     world.catch_up()
     world.state.skew_ms = 0
     world.state.market.removed.clear()

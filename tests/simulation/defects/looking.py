@@ -195,6 +195,11 @@ LOOKING = (
         changes=lambda: [Change(holder=observe, name="_MISSES_TO_DOUBT", new=1)],
     ),
     Defect(
+        name="trust-a-list-with-holes",
+        words="an order is ruled out by listings that lack machines which are known to live",
+        changes=lambda: [Change(holder=Observe, name="_is_whole", new=lambda *_: True)],
+    ),
+    Defect(
         name="adopt-by-name",
         words="a machine without our mark is taken in if its name looks like ours",
         changes=lambda: _change_observing(_observing(_marked_by_name)),

@@ -51,6 +51,21 @@ class LateOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class Blind:
+    """Listings lack machines for minutes."""
+
+    share: float
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"for {self.seconds:g} s listings lack {self.share:.0%} of the machines"
+
+    def act(self, stage: Stage) -> None:
+        """Install it."""
+        stage.cloud.go_blind(self.share, self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
 class EmptyCatalogue:
     """The next catalogue is empty."""
 
