@@ -174,18 +174,26 @@ def _groups_first(events: Sequence[Event], books: Books) -> Iterable[Event]:
         yield event
 
 
-def _newborn(command: ObserveMachines, books: Books) -> Iterable[Event]:
-    """Machines whose create call has not been answered, or not readably: found by host name and mark."""
-    for hostname, same in by_hostname(command.machines).items():
+def newcomers(books: Books, machines: Iterable[Machine]) -> tuple[tuple[Instance, Machine], ...]:
+    """Machines that may be what became of a create call without a readable answer: found by host name and mark."""
+    found: list[tuple[Instance, Machine]] = []
+    for hostname, same in by_hostname(machines).items():
         instance = books.instances.get(hostname)
         if instance is None or instance.instance_id is not None or instance.state.is_ended:
             continue
         alive = (machine for machine in same if phase_of(machine.status) is not Phase.ENDED)
         unknown = (machine for machine in alive if _may_be_its(machine, instance, books))
-        ours = [machine for machine in unknown if mark_of_ours(machine, books)]
-        if ours:
-            first = min(ours, key=_was_never_placed)
-            yield created(instance, books, first.instance_id, first.location, Found.LOOKED_UP)
+        found.extend((instance, machine) for machine in unknown if mark_of_ours(machine, books))
+    return tuple(found)
+
+
+def _newborn(command: ObserveMachines, books: Books) -> Iterable[Event]:
+    """Of several newcomers of one name a machine comes before the record of an order that was never placed."""
+    born: set[str] = set()
+    for instance, machine in sorted(newcomers(books, command.machines), key=lambda pair: _was_never_placed(pair[1])):
+        if instance.name not in born:
+            born.add(instance.name)
+            yield created(instance, books, machine.instance_id, machine.location, Found.LOOKED_UP)
 
 
 def _account_accepted(events: Sequence[Event], books: Books) -> Iterable[AccountAccepted]:

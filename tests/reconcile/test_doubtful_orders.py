@@ -11,10 +11,13 @@ from app.errors import StoreUnavailable
 
 from .house import House, refuses_to_write
 from .world import (
+    BUSY,
     DOWN,
     TIMEOUT,
     answers,
+    does_not_look,
     lists_only,
+    lists_stale,
     makes_and,
     refuses,
 )
@@ -137,6 +140,36 @@ def test_the_record_of_an_order_never_placed_does_not_hide_that_the_next_one_cam
     assert (house.state(name), len(house.world.orders)) == ("submitting", 2)
     house.ticks(12)
     assert len(house.world.orders) == 3
+
+
+def test_what_an_earlier_order_made_is_not_taken_for_the_next_one_however_old_the_list(house: House) -> None:
+    """It was never placed and is deleted, and a stale list shows it as it was before."""
+    (name,) = house.grow()
+    house.provision.run()
+    house.tick()
+    was = house.world.alive[name]
+    house.world.change(name, "no_capacity")
+    house.world.on_create.append(refuses(TIMEOUT))
+    house.ticks(2)
+    assert (house.state(name), len(house.world.orders), house.world.alive) == ("submitting", 2, {})
+    house.world.on_list.extend([lists_stale(was), lists_stale(was)])
+    house.ticks(2)
+    assert (house.state(name), house.instance(name).instance_id) == ("submitting", None)
+    house.ticks(12)
+    assert (house.state(name), house.instance(name).instance_id) == ("provisioning", "id-0002")
+
+
+def test_a_machine_found_for_an_order_is_taken_only_when_it_answers_to_its_id(house: House) -> None:
+    """Until it can be asked for, the order stays in doubt, and nothing is ordered beside it."""
+    house.world.on_create.append(makes_and(TIMEOUT))
+    (name,) = house.grow()
+    house.provision.run()
+    house.world.on_look.extend([does_not_look(DOWN), does_not_look(BUSY), lambda _look: None])
+    house.ticks(3)
+    assert (house.state(name), len(house.world.orders)) == ("submitting", 1)
+    house.ticks(1)
+    assert (house.state(name), house.instance(name).instance_id) == ("provisioning", "id-0001")
+    assert (house.world.looks, len(house.world.orders)) == (["id-0001"] * 4, 1)
 
 
 def test_a_second_machine_from_an_order_ruled_out_too_early_is_deleted(house: House) -> None:

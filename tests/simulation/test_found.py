@@ -153,6 +153,19 @@ _POOR_FOR_DAYS: Sequence[Step] = (
 )
 """The project has no money for days: the platform ends every machine, a stranger's too, and empties the trash."""
 
+_STALE_RECORD: Sequence[Step] = (
+    CloudFault("no_capacity_async"),
+    Wait(30.0),
+    Increase("gpu", 1),
+    Wait(20.0),
+    LateOrder(240.0),
+    Wait(45.0),
+    CloudFault("list_stale", (("lag", 60), ("times", 4))),
+    Wait(60.0),
+    Wait(300.0),
+)
+"""What an order left that was never placed is deleted, and a stale list shows it when the next one is in doubt."""
+
 
 @pytest.mark.parametrize(
     "story",
@@ -171,6 +184,7 @@ _POOR_FOR_DAYS: Sequence[Step] = (
         _BEYOND_RECOGNITION,
         _SPOT_DISK_BEYOND_THE_BOOKS,
         _POOR_FOR_DAYS,
+        _STALE_RECORD,
     ],
 )
 @pytest.mark.parametrize("seed", [1, 2, 3])

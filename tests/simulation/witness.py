@@ -43,6 +43,7 @@ class Story:
     called: bool = False
     unknown_at: datetime | None = None
     machine: str | None = None
+    had: set[str] = field(default_factory=set)
     failed_at: datetime | None = None
     delete_requested: bool = False
     delete_attempts: set[str] = field(default_factory=set)
@@ -114,6 +115,7 @@ def _tell(story: Story, event: InstanceEvent, at: datetime) -> None:  # noqa: C9
             story.unknown_at = at
         case InstanceCreated():
             story.machine, story.open_attempt, story.unknown_at = event.instance_id, None, None
+            story.had.add(event.instance_id)
         case CreateRefused():
             story.machine, story.open_attempt, story.unknown_at = None, None, None
             if event.rung_closed and story.tried is not None:

@@ -82,7 +82,7 @@ class Observe:
         self._judge(machines)
         self._count(machines, taken_at)  # load-bearing: before anything is written, which a full disk may refuse
         listing = observation.ObserveMachines(
-            machines=machines,
+            machines=self._with_newcomers_looked_up(machines),
             backend=self.bench.cloud.backend,
             claim=self.claim,
             orphans=self.orphans,
@@ -106,6 +106,25 @@ class Observe:
                 _log.error("machine with a status that nobody has told us about", **words)
             elif event.state is InstanceState.STOPPED:
                 _log.warning("machine was switched off and may cost money all the same", **words)
+
+    def _with_newcomers_looked_up(self, machines: Sequence[Machine]) -> Sequence[Machine]:
+        """The listing, with what each newcomer is when asked for by its id.
+
+        A stale listing shows as new what an earlier order of the same name made, and what has ended since. Newcomers
+        that cannot be asked for now are left out, and keep their orders in doubt until they can.
+        """
+        fresh: dict[str, Machine | None] = {}
+        for count, (_, newcomer) in enumerate(observation.newcomers(self.bench.books, machines)):
+            fresh[newcomer.instance_id] = self._looked_up(newcomer) if count < _LOOKUPS_PER_RUN else None
+        known = (fresh.get(machine.instance_id, machine) for machine in machines)
+        return tuple(machine for machine in known if machine is not None)
+
+    def _looked_up(self, machine: Machine) -> Machine | None:
+        try:
+            return self.bench.cloud.get_instance(machine.instance_id)
+        except CloudError as error:
+            _log.warning("cannot look up listed machine", **{INSTANCE: machine.hostname}, error=error.message)
+            return None
 
     def _judge(self, machines: Collection[Machine]) -> None:
         """Say what is odd about a listing. Nothing depends on it: no listing is believed without a second witness."""
@@ -215,8 +234,5 @@ class Observe:
         return machine is None or phase_of(machine.status) is Phase.ENDED
 
     def _is_alive(self, machine: Machine) -> bool:
-        try:
-            seen = self.bench.cloud.get_instance(machine.instance_id)
-        except CloudError:
-            return False
+        seen = self._looked_up(machine)
         return seen is not None and phase_of(seen.status) is not Phase.ENDED

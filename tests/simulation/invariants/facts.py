@@ -203,6 +203,8 @@ def an_old_stock_out_is_not_the_new_order(stage: Stage, item: Recorded[Event], s
     machine, order = stage.world.state.instances.get(event.instance_id), story.open_attempt
     if machine is not None and machine.status == Status.NO_CAPACITY and machine.location != order.location:
         yield f"{event.instance} took {event.instance_id} in {machine.location} for its order in {order.location}"
+    if event.instance_id in story.had:
+        yield f"{event.instance} took {event.instance_id} again, which an order before its last had made"
 
 
 def nothing_wanted_is_surplus(stage: Stage, item: Recorded[Event], _story: Story | None) -> Iterator[str]:
