@@ -2,6 +2,7 @@
 
 import contextlib
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -67,6 +68,7 @@ class Known:
     looked: dict[str, str | None] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     failed_looks: set[str] = field(default_factory=set)
+    setbacks: Counter[str] = field(default_factory=Counter)
 
     def order(self, hostname: str) -> OrderStory:
         """The story of a host name, an empty one if it was never ordered."""
@@ -137,6 +139,7 @@ class MoodyCloud(InProcessCloud):
 
     def __init__(self, world: World, agenda: Agenda, chance: Chance, effects: Effects) -> None:
         super().__init__(world, hook=self._around)
+        self._world = world
         self.known = Known()
         self.watch = Watch()
         self.late_s: list[float] = []
@@ -235,7 +238,20 @@ class MoodyCloud(InProcessCloud):
         self.watch.deleting(deletions)
         bare = {deletion.instance_id for deletion in deletions if not deletion.volume_ids}
         self.known.failed_looks |= {one for one in bare if self.known.looked.get(one, "not looked at") is None}
-        return super().delete_instances(deletions)
+        could = self._deletable(deletions)
+        try:
+            answers = super().delete_instances(deletions)
+        except CloudError:
+            self.known.setbacks.update(could & self._deletable(deletions))
+            raise
+        self.known.setbacks.update(could & self._deletable(deletions))
+        return answers
+
+    def _deletable(self, deletions: Iterable[Deletion]) -> AbstractSet[str]:
+        """Those of the machines that the cloud shows and would delete."""
+        named = (self._world.state.instances.get(deletion.instance_id) for deletion in deletions)
+        allowed = self._world.config.behaviour.allow_delete_in
+        return {item.id for item in named if item is not None and not item.hidden and item.status in allowed}
 
     def delete_volume(self, volume_id: str, *, permanent: bool) -> None:
         """The deletion of a volume, watched."""

@@ -107,7 +107,7 @@ class Observe:
             elif event.state is InstanceState.STOPPED:
                 _log.warning("machine was switched off and may cost money all the same", **words)
 
-    def _with_newcomers_looked_up(self, machines: Sequence[Machine]) -> Sequence[Machine]:
+    def _with_newcomers_looked_up(self, machines: Sequence[Machine]) -> tuple[Machine, ...]:
         """The listing, with what each newcomer is when asked for by its id.
 
         A stale listing shows as new what an earlier order of the same name made, and what has ended since. Newcomers
