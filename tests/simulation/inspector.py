@@ -6,6 +6,7 @@ from collections.abc import Set as AbstractSet
 from app.cloud.port import Deletion
 from app.domain.books import Books
 from app.domain.envelope import InstanceEvent
+from app.domain.instance.lifecycle import InstanceState
 from app.domain.machine import Order
 from app.errors import StoreUnavailable
 from tests.simulation.accounts import Accounts
@@ -51,9 +52,9 @@ class Inspector(Watch):
             stage.witness.take(item)
 
     def living(self) -> AbstractSet[str]:
-        """Ids of the machines that the books have seen and count."""
-        listed = self._stage.books.listed_instances()
-        seen = (one for one in listed if one.state.is_live and one.machine_status is not None)
+        """Ids of the machines that the books have seen and count. What becomes of failed ones, nobody follows."""
+        listed = (one for one in self._stage.books.listed_instances() if one.state.is_live)
+        seen = (one for one in listed if one.machine_status is not None and one.state is not InstanceState.FAILED)
         return {one.instance_id for one in seen if one.instance_id is not None}
 
     def ordering(self, order: Order) -> None:

@@ -26,6 +26,7 @@ from app.domain.instance.events import (
     InstanceRequested,
     InstanceStateObserved,
 )
+from app.domain.nodegroup.events import NodeGroupConfigured, NodeGroupRetired
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,6 +70,7 @@ class Witness:
     released: set[str] = field(default_factory=set)
     spelled: dict[str, str] = field(default_factory=dict)
     learnt: set[str] = field(default_factory=set)
+    maxima: dict[str, int] = field(default_factory=dict)
 
     @property
     def position(self) -> int:
@@ -82,10 +84,14 @@ class Witness:
         if isinstance(event, InstanceEvent):
             story = self.stories.setdefault(event.instance, Story(node_group=event.node_group))
             _tell(story, event, item.recorded_at)
+        elif isinstance(event, NodeGroupConfigured):
+            self.maxima[event.node_group] = event.max_size
+        elif isinstance(event, NodeGroupRetired):
+            self.maxima[event.node_group] = 0
 
     def go_back_to(self, log: Sequence[Recorded[Event]]) -> None:
         """An older backup is put back: nobody can know any more what came behind the end of its log."""
-        self.log, self.stories = [], {}
+        self.log, self.stories, self.maxima = [], {}, {}
         for item in log:
             self.take(item)
         self.promised = {name for name in self.promised if name in self.stories}
