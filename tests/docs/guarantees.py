@@ -21,6 +21,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 _SIMULATION: Final = "tests/simulation"
 TORTURE: Final = "tests/torture/test_torture.py::test_ten_kills_lose_nothing_and_double_nothing"
 _ANSWERS: Final = "tests/faults/test_answers.py"
+_DOUBTFUL: Final = "tests/reconcile/test_doubtful_orders.py"
 _OLDER: Final = "tests/reconcile/test_older_books.py"
 _AT_ONCE: Final = "at once"
 _ALWAYS: Final = "always"
@@ -61,6 +62,23 @@ PROMISES: Final[Mapping[str, Sequence[Promise]]] = {
             f"{_told(LIST_LAG)}, have shown no machine of its name",
             _ALWAYS,
             ["doubt_is_settled_before_ordering_again", "doubt_ends_by_looking_long_enough"],
+        ),
+        Promise(
+            "Lists that lack a machine which is known to live count for nothing in that, however long they do",
+            _ALWAYS,
+            [
+                "doubt_ends_by_looking_long_enough",
+                f"{_DOUBTFUL}::test_lists_that_lack_machines_which_live_rule_nothing_out",
+            ],
+        ),
+        Promise(
+            "A machine is taken for an order in doubt only when it answers to its id, and never one that an earlier "
+            "order of its name had made",
+            _ALWAYS,
+            [
+                "an_old_stock_out_is_not_the_new_order",
+                f"{_DOUBTFUL}::test_a_machine_found_for_an_order_is_taken_only_when_it_answers_to_its_id",
+            ],
         ),
         Promise(
             "A kill between intent, order, answer and record leaves one machine for one wish",
@@ -314,10 +332,12 @@ What the provider promises, how long it may take, and the test that would notice
 here without such a test; that the tests do notice is shown by [deliberate defects](simulation-defects.md).
 
 Bounds hold with the default intervals, as long as the API's rate limits do not bind. They count time in which the
-process lives and its disk can be written; those marked *cloud* count only time in which Verda's API answers at all.
-Single faults, lost answers and stale lists are within them. Most proofs are invariants of the simulation, which runs
-the whole provider on a simulated cloud, clock and disk, kills it at every effect, and checks them all the time:
-`make simulate N=1000`. The torture kills real processes: `make torture KILLS=1000`.
+process lives and its disk can be written; those marked *cloud* count only time in which Verda's API answers at all and
+does not leave machines out of its listings for minutes. Single faults, lost answers and stale lists are within them;
+for a machine that must go, the count begins anew with every fourth deletion that Verda refuses or loses. Most proofs
+are invariants of the simulation, which runs the whole provider on a simulated cloud, clock and disk, kills it at every
+effect, and checks them all the time: `make simulate N=1000`. The torture kills real processes:
+`make torture KILLS=1000`.
 """
 
 

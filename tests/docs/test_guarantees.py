@@ -11,7 +11,6 @@ _DETAILS = {
     "a_decrease_is_seen_at_once",
     "a_refused_offering_is_used_up",
     "an_empty_catalogue_changes_nothing",
-    "an_old_stock_out_is_not_the_new_order",
     "an_outage_is_over_and_still_in_the_books",
     "no_two_instances_share_a_machine",
     "nothing_breaks_off",
