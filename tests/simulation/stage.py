@@ -64,6 +64,7 @@ class Stage:
         self.listener: Callable[[Facts], None] = lambda _: None
         self.configuration = 0
         self.clock_slack_s = 0.0
+        self.cloud_slack_s = 0.0
         self.lives = 0
         self.copies: list[tuple[Path, Facts]] = []
         self.times_put_back = 0

@@ -183,7 +183,7 @@ ALONE: Mapping[Condition, timedelta] = {
     a_failure_is_kept: FAILED_EXPIRY + timedelta(minutes=3),
     a_switched_off_machine_is_kept: CPU.stopped_after + timedelta(minutes=3),
 }
-"""Is a matter of the clock alone."""
+"""Is a matter of the clock alone: ours, and the cloud's, which says when a machine was made."""
 WASTE = timedelta(minutes=10)
 WASTE_EACH = timedelta(minutes=1)
 """What a story may pay for machines that nobody wants, while they could be deleted: so much, and so much for each.
@@ -205,7 +205,11 @@ class Bounds:
         """Look again. Raises: Violated."""
         since: dict[tuple[str, Hashable], float] = {}
         fair, alone = self._accounts.fair_s, self._accounts.alive_s
-        timed = (*((fair, *pair) for pair in FAIR.items()), *((alone, *pair) for pair in ALONE.items()))
+        skew = timedelta(seconds=self._stage.cloud_slack_s)
+        timed = (
+            *((fair, condition, bound) for condition, bound in FAIR.items()),
+            *((alone, condition, bound + skew) for condition, bound in ALONE.items()),
+        )
         for now, condition, bound in timed:
             name = condition.__name__
             for thing in condition(self._stage):

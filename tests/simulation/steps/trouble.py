@@ -233,7 +233,10 @@ class Project:
         return f"the project: {self.act_name}{_words(self.args)}"
 
     def act(self, stage: Stage) -> None:
-        """Let it happen, if it can."""
+        """Let it happen, if it can. Afterwards deadlines that count from the cloud's times may be wrong by its skew."""
+        if self.act_name == "clock_skew":
+            seconds = (float(str(value)) for key, value in self.args if key == "seconds")
+            stage.cloud_slack_s = max(stage.cloud_slack_s, *(abs(one) for one in seconds))
         try:
             stage.cloud.trouble(self.act_name, **dict(self.args))
         except ApiError:
