@@ -337,7 +337,7 @@ does not leave machines out of its listings for minutes. Single faults, lost ans
 for a machine that must go, the count begins anew with every fourth deletion that Verda refuses or loses. Most proofs
 are invariants of the simulation, which runs the whole provider on a simulated cloud, clock and disk, kills it at every
 effect, and checks them all the time: `make simulate N=1000`. The torture kills real processes:
-`make torture KILLS=1000`.
+`make torture KILLS=1000`. A machine's time to come up counts from when Verda says it was made, by Verda's clock.
 """
 
 
