@@ -210,8 +210,8 @@ def _was_never_placed(machine: Machine) -> bool:
 
 
 def _may_be_its(machine: Machine, instance: Instance, books: Books) -> bool:
-    """May be what became of the last order: neither too many nor left, never placed, by an order before it."""
-    if machine.instance_id in books.cloud.surplus:
+    """May be what became of the last order: neither too many nor left by an order before it."""
+    if machine.instance_id in books.cloud.surplus or machine.instance_id in instance.earlier_ids:
         return False
     if not _was_never_placed(machine):
         return True

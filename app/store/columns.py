@@ -23,6 +23,7 @@ _JSON_COLUMNS: Mapping[str, TypeAdapter[Any]] = {
     "rests": TypeAdapter(tuple[Rest, ...]),
     "closed_rungs": TypeAdapter(tuple[Offering, ...]),
     "volume_ids": _TEXTS,
+    "earlier_ids": _TEXTS,
     "node_preparing": _TEXTS,
     "node_prepared": _TEXTS,
     "supported_images": _TEXTS,

@@ -13,7 +13,7 @@ from app.store import log, schema, sqlite
 from app.store.columns import iso
 from app.store.rows import Changes, books_of, brief
 
-FOLD_VERSION = 8
+FOLD_VERSION = 9
 """Raise it when the fold or the projection rows change meaning: the projections are then rebuilt at the next start."""
 
 Progress = Callable[[int, int], None]

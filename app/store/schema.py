@@ -15,7 +15,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_REVISION = "0012"
+SCHEMA_REVISION = "0013"
 """The newest migration; the same as Alembic's head."""
 
 metadata = MetaData(
@@ -149,6 +149,7 @@ instances = Table(
     _maybe_text("prepared_uid"),
     _maybe_text("script_fetched_at"),
     _maybe_text("script_source"),
+    _text("earlier_ids"),
     Column("node_preparing", Text, nullable=False, server_default="[]"),
     Column("node_prepared", Text, nullable=False, server_default="[]"),
     Index(None, "instance_id"),

@@ -159,6 +159,23 @@ def test_what_an_earlier_order_made_is_not_taken_for_the_next_one_however_old_th
     assert (house.state(name), house.instance(name).instance_id) == ("provisioning", "id-0002")
 
 
+def test_what_an_earlier_order_made_is_not_taken_for_the_next_one_while_it_is_being_deleted(house: House) -> None:
+    """The API denied its id for a moment, so that it counted as gone, and shows it again."""
+    (name,) = house.grow()
+    house.provision.run()
+    house.tick()
+    house.world.change(name, "no_capacity")
+    house.world.on_create.append(refuses(TIMEOUT))
+    house.observe.run()
+    house.world.on_look.append(lambda _look: None)
+    house.tick(house.terminate, house.provision)
+    assert (house.state(name), len(house.books.cloud.surplus)) == ("submitting", 0)
+    house.world.change(name, "deleting")
+    house.ticks(3, house.observe)
+    assert (house.state(name), house.instance(name).instance_id) == ("submitting", None)
+    assert house.instance(name).earlier_ids == ("id-0001",)
+
+
 def test_a_machine_found_for_an_order_is_taken_only_when_it_answers_to_its_id(house: House) -> None:
     """Until it can be asked for, the order stays in doubt, and nothing is ordered beside it."""
     house.world.on_create.append(makes_and(TIMEOUT))

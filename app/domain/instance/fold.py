@@ -197,6 +197,7 @@ def _evolve_creation(
                 retry_at=event.retry_at,
                 # An order that was taken and never placed is refused late: what it left is not the instance's machine.
                 instance_id=None,
+                earlier_ids=(*instance.earlier_ids, *([instance.instance_id] if instance.instance_id else [])),
                 machine_status=None,
                 status_since=None,
                 created_at=None,

@@ -16,13 +16,14 @@ class Instance:
     """A machine or our wish for one. Every field is a column of the table `instances`.
 
     `ordinal` is the log position of the wish, which orders a group's instances by age. `closed_rungs` are the offerings
-    refused for this wish. `retry_at` bounds the next create or delete attempt. `created_at` is the cloud's own time,
-    None for an order that was never placed. `machine_status` is the cloud's last word, said first at `status_since`.
-    `delete_code` says why the last deletion was not taken. `script` names the uploaded startup script, `script_token`
-    is the digest of the token in it, `script_fetched_at` when it was served to `script_source`. Prices
-    are per hour; `billed_before` is what the machine had cost when its price last changed, at `price_since`; `cost` is
-    final once the instance has ended. The `node_` fields are what the cluster showed of its node; `repaired_uid` is the
-    node that was given a provider id, `prepared_uid` the one that had `node_prepared` done to it.
+    refused for this wish, `earlier_ids` the machines that orders before the last had made. `retry_at` bounds the next
+    create or delete attempt. `created_at` is the cloud's own time, None for an order that was never placed.
+    `machine_status` is the cloud's last word, said first at `status_since`. `delete_code` says why the last deletion
+    was not taken. `script` names the uploaded startup script, `script_token` is the digest of the token in it,
+    `script_fetched_at` when it was served to `script_source`. Prices are per hour; `billed_before` is what the machine
+    had cost when its price last changed, at `price_since`; `cost` is final once the instance has ended. The `node_`
+    fields are what the cluster showed of its node; `repaired_uid` is the node that was given a provider id,
+    `prepared_uid` the one that had `node_prepared` done to it.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Instance:
     node_prepared: tuple[str, ...] = ()
     script_fetched_at: datetime | None = None
     script_source: str | None = None
+    earlier_ids: tuple[str, ...] = ()
 
     @property
     def create_is_open(self) -> bool:
