@@ -1,7 +1,6 @@
 """The stage of the demonstration: a simulator and a provider as real processes, and the hands to work them."""
 
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from typing import Any, Self
 import yaml
 from rich.console import Console
 
+from app.cli.ports import free_port
 from app.clock import SystemClock
 from app.errors import ProviderError
 from app.rpc.client import CallFailed, Client
@@ -50,13 +50,6 @@ PROVIDER_SETTINGS: dict[str, Any] = {
 
 class DemoFailed(ProviderError):
     """Something did not happen in time."""
-
-
-def free_port() -> int:
-    """A loopback port that nobody listens on right now."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class Stage:

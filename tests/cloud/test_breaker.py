@@ -2,12 +2,13 @@ from datetime import timedelta
 
 import pytest
 
+from app.cli.ports import free_port
 from app.clock import FakeClock
 from app.cloud.breaker import Breaker, BreakerState
 from app.errors import NotSent
 
 from .conftest import MakeCloud
-from .toy import Reply, Toy, close, closed_port, hang, html, ok, raw
+from .toy import Reply, Toy, close, hang, html, ok, raw
 
 
 class Scene:
@@ -105,7 +106,7 @@ def test_calls_that_began_before_do_not_lengthen_the_pause() -> None:
 def test_a_network_that_is_down_is_not_tried_for_a_while(make_cloud: MakeCloud) -> None:
     """Nobody waits for timeouts that are known to come."""
     clock = FakeClock()
-    cloud = make_cloud(clock=clock, base_url=f"http://127.0.0.1:{closed_port()}/v1")
+    cloud = make_cloud(clock=clock, base_url=f"http://127.0.0.1:{free_port()}/v1")
     codes = []
     for _ in range(7):
         with pytest.raises(NotSent) as raised:

@@ -8,19 +8,20 @@ from verda import VerdaClient, __version__  # type: ignore[import-untyped]  # th
 from verda.authentication import AuthenticationService  # type: ignore[import-untyped]  # likewise
 from verda.http_client import HTTPClient  # type: ignore[import-untyped]  # likewise
 
+from app.cli.ports import free_port
 from app.cloud.port import Cloud
 from app.cloud.verda import DEFAULT_BASE_URL, CallReport, Limits, Outcome, VerdaCloud
 from app.cloud.verda.sdk import check_sdk
 from app.errors import ConfigurationError
 
 from .conftest import MakeCloud
-from .toy import INSTANCE, ORDER, SECRET, Toy, closed_port, instance, ok
+from .toy import INSTANCE, ORDER, SECRET, Toy, instance, ok
 
 
 def test_construction_does_no_network(toy: Toy, make_cloud: MakeCloud) -> None:
     """A provider must start while Verda is down."""
     make_cloud()
-    make_cloud(base_url=f"http://127.0.0.1:{closed_port()}/v1")
+    make_cloud(base_url=f"http://127.0.0.1:{free_port()}/v1")
     assert toy.all_seen == []
 
 
@@ -112,7 +113,7 @@ def test_the_environment_changes_nothing(
     netrc.write_text("machine 127.0.0.1 login somebody password else\n")
     monkeypatch.setenv("NETRC", str(netrc))
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(name, f"http://127.0.0.1:{closed_port()}")
+        monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
     toy.on("GET", "/instances", ok([]))
     make_cloud().list_instances()
     assert toy.seen("GET", "/instances")[0].headers["Authorization"] == "Bearer token-1"

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from app.cli.ports import free_port
 from app.cloud.verda import VerdaCloud
 from app.cloud.verda.wire import resolve
 from app.domain.offering import Contract
@@ -19,7 +20,6 @@ from .toy import (
     Reply,
     Toy,
     close,
-    closed_port,
     cut,
     deaf_port,
     drip,
@@ -147,7 +147,7 @@ def test_retry_after_is_handed_on(toy: Toy, cloud: VerdaCloud) -> None:
 
 def test_a_refused_connection_proves_that_nothing_was_sent(make_cloud: MakeCloud) -> None:
     """`requests` raises the same exception for a reset after sending."""
-    _assert_not_sent(make_cloud(base_url=f"http://127.0.0.1:{closed_port()}/v1"), "connection_failed")
+    _assert_not_sent(make_cloud(base_url=f"http://127.0.0.1:{free_port()}/v1"), "connection_failed")
 
 
 def test_a_connection_that_is_never_made_proves_that_nothing_was_sent(make_cloud: MakeCloud) -> None:

@@ -308,13 +308,6 @@ def deaf_port() -> Iterator[int]:
                 filler.close()
 
 
-def closed_port() -> int:
-    """A port where nobody listens."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 def instance(**changes: object) -> dict[str, object]:
     """A machine as the API shows it."""
     return {

@@ -2,9 +2,7 @@
 
 import os
 import re
-import secrets
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -17,6 +15,8 @@ from typing import Any, Final, Self
 
 import yaml
 
+from app.cli.ports import free_port
+
 from .cloud import Cloud
 from .settings import verda_settings
 from .until import until
@@ -25,23 +25,10 @@ ROOT: Final = Path(__file__).parents[2]
 SERVE: Final = (sys.executable, "-m", "app.cli.main", "serve")
 
 _START_TIMEOUT_S = 40.0
-_FIRST_PORT, _PORTS = 20_000, 10_000
-"""Below the range from which systems take the local ports of outgoing connections."""
 
 
 class NotStartedError(RuntimeError):
     """The provider ended or hung before it was ready."""
-
-
-def free_port() -> int:
-    """A loopback port that nobody listens on right now."""
-    while True:
-        port = _FIRST_PORT + secrets.randbelow(_PORTS)
-        try:
-            with socket.create_server(("127.0.0.1", port)):
-                return port
-        except OSError:
-            continue
 
 
 class Provider:

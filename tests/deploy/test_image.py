@@ -15,7 +15,7 @@ from typing import IO
 import pytest
 import yaml
 
-from app.cli.demo_stage import free_port
+from app.cli.ports import free_port
 from app.rpc.client import CallFailed, Client
 from tests.e2e.harness import GROUP, clean_environment, simulator, until
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.cli.demo_stage import free_port
+from app.cli.ports import free_port
 from tests.e2e.harness import clean_environment
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.demo_stage import free_port
+from app.cli.ports import free_port
 from app.rpc.client import CallFailed, Client
 from tests.e2e.harness import ROOT, clean_environment, simulator, until
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from app.cli.demo_stage import free_port
+from app.cli.ports import free_port
 from app.simulator.http import Simulator
 from examples.power_api import PowerApi
 from tests.e2e.harness import FAST, ROOT, Provider, alive, clean_environment, control, simulator, until, volumes

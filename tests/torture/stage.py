@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import yaml
 
-from app.cli.demo_stage import free_port
+from app.cli.ports import free_port
 from app.rpc.client import CallFailed, Client
 from app.simulator.remote import control
 from tests.e2e.harness import ROOT, clean_environment
