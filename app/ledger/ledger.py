@@ -37,7 +37,11 @@ from app.store.log import Head
 from app.store.store import Store
 
 KEEP_ENDED = timedelta(days=2)
-"""How long ended instances stay in memory. Deletes are repeated within minutes; the store answers later ones."""
+MOST_ENDED = 1_000
+"""How long ended instances stay in memory, and how many: so that it does not grow with what comes and goes.
+
+Deletes are repeated within minutes; the store answers later ones.
+"""
 
 Listener = Callable[[Batch], None]
 
@@ -49,6 +53,13 @@ class _Plan:
     entry: Entry
     recorded: Batch
     refusal: Exception | None
+
+
+def _forgettable(books: Books, now: datetime) -> Sequence[str]:
+    """Names of what ended too long ago to stay in memory, or before the newest `MOST_ENDED`."""
+    ended = sorted((one.ended_at, one.name) for one in books.instances.values() if one.ended_at is not None)
+    over = max(len(ended) - MOST_ENDED, 0)
+    return [name for turn, (at, name) in enumerate(ended) if turn < over or at < now - KEEP_ENDED]
 
 
 class Ledger:
@@ -73,7 +84,8 @@ class Ledger:
         Raises:
             StoreError: see `Store.open`.
         """
-        self._books = self._store.open(holder, self._clock.now() - KEEP_ENDED)
+        books = self._store.open(holder, self._clock.now() - KEEP_ENDED)
+        self._books = reduce(Books.without_instance, _forgettable(books, self._clock.now()), books)
 
     @property
     def books(self) -> Books:
@@ -295,14 +307,9 @@ class Ledger:
         return self._store.find_ended(key)
 
     def forget_ended(self) -> int:
-        """Drop instances from memory that ended long enough ago; the store still knows them. How many were dropped."""
+        """Drop the longest ended instances from memory; the store still knows them. How many were dropped."""
         with self._line.alone():
-            before = self._clock.now() - KEEP_ENDED
-            old = [
-                instance.name
-                for instance in self._books.instances.values()
-                if instance.ended_at is not None and instance.ended_at < before
-            ]
+            old = _forgettable(self._books, self._clock.now())
             self._books = reduce(Books.without_instance, old, self._books)
         return len(old)
 

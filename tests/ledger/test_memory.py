@@ -86,6 +86,28 @@ def test_what_ended_recently_stays_in_memory(ledger: Ledger, clock: FakeClock) -
     assert ledger.forget_ended() == 1
 
 
+def test_of_many_that_ended_the_newest_stay_in_memory(ledger: Ledger, started: Path, clock: FakeClock) -> None:
+    """A fleet that comes and goes all day takes no more memory than one that does so for an hour."""
+    names = [f"gpu-{number:08d}" for number in range(1_003)]
+    for name in names:
+        ledger.execute(one_more(name), CA)
+        clock.advance(timedelta(seconds=1))
+        ledger.execute(DecreaseTargetSize(node_group="gpu", delta=-1), CA)
+    living = one_more("gpu-living00")
+    ledger.execute(living, CA)
+    assert ledger.forget_ended() == 3
+    kept = {*names[3:], "gpu-living00"}
+    assert {name for name, _ in ledger.books.instances.items()} == kept
+    assert ledger.forget_ended() == 0
+    forgotten = ledger.find_ended(names[0])
+    assert forgotten is not None
+    assert forgotten.state is InstanceState.CANCELLED
+    ledger.close()
+    successor = open_ledger(started, clock, "the next")
+    successor.close()
+    assert {name for name, _ in successor.books.instances.items()} == kept
+
+
 def test_what_lives_is_never_forgotten(ledger: Ledger, clock: FakeClock) -> None:
     """However old it is."""
     ledger.execute(one_more("gpu-aaaaaaaa"), CA)
