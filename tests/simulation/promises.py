@@ -10,6 +10,7 @@ from tests.simulation.invariants.sampled import SAMPLED
 from tests.simulation.invariants.settled import SETTLED
 
 _IN_PASSING: Mapping[str, str] = {
+    "a_copy_can_be_put_back": "A copy of the database that was made can take its place.",
     "a_decrease_is_seen_at_once": "A decrease that was answered with OK took back something, and no more than asked.",
     "a_deletion_is_seen_at_once": "A deletion that was answered with OK lowers the target by what it named, once.",
     "a_refusal_changes_nothing": "A call that was answered with an error changed nothing.",

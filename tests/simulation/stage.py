@@ -162,14 +162,20 @@ class Stage:
                 self.copies.append((made.path, tuple(self.witness.log)))
 
     def put_back(self, age: int, how: PutBack, down_s: float) -> None:
-        """The process is killed, one of the copies takes the place of the database, another process starts."""
+        """The process is killed, one of the copies takes the place of the database, another process starts.
+
+        Raises: Violated.
+        """
         if not self.copies:
             return
         self.life.die()
         copy, log = self.copies[-1 - age % len(self.copies)]
         if how is PutBack.RESTORED:
             once_reached = restoring.position_of(self.path)
-            restoring.restore(copy, self.path, "operator", self.clock.now(), partial(self._note, once_reached))
+            try:
+                restoring.restore(copy, self.path, "operator", self.clock.now(), partial(self._note, once_reached))
+            except StoreCorrupt as error:
+                raise Violated("a_copy_can_be_put_back", str(error)) from error
         else:
             for companion in ("-wal", "-shm"):
                 self.path.with_name(self.path.name + companion).unlink(missing_ok=True)

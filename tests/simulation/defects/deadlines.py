@@ -1,37 +1,45 @@
 """Defects in giving up what takes too long."""
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
 
 from app.domain import deadlines
-from app.domain.instance.events import CancelReason, DeleteReason, InstanceCancelled
+from app.domain.books import Books
+from app.domain.envelope import Event
+from app.domain.instance.commands import CheckDeadlines
+from app.domain.instance.events import CancelReason, DeleteReason
 from app.domain.instance.lifecycle import InstanceState
 from app.domain.instance.state import Instance
+from app.domain.instance.switching import cancelled
 from tests.simulation.defects import Change, Defect
+
+Overdue = Callable[[Instance, Books, CheckDeadlines, datetime], Iterable[Event]]
 
 _overdue = deadlines._overdue
 
 
-def _not_overdue(*states: InstanceState) -> Any:
-    def overdue(instance: Instance, *rest: Any) -> Any:
-        return () if instance.state in states else _overdue(instance, *rest)
+def _not_overdue(*states: InstanceState) -> Overdue:
+    def overdue(instance: Instance, books: Books, command: CheckDeadlines, now: datetime) -> Iterable[Event]:
+        return () if instance.state in states else _overdue(instance, books, command, now)
 
     return overdue
 
 
-def _overdue_at_once(instance: Instance, spec: Any, command: Any, now: Any) -> Any:
-    return _overdue(instance, spec, replace(command, failed_expiry=timedelta(minutes=1)), now)
+def _overdue_at_once(instance: Instance, books: Books, command: CheckDeadlines, now: datetime) -> Iterable[Event]:
+    return _overdue(instance, books, replace(command, failed_expiry=timedelta(minutes=1)), now)
 
 
-def _patient(instance: Instance, spec: Any, command: Any, now: Any) -> Any:
-    patient = spec.model_copy(update={"create_timeout": 3 * spec.create_timeout})
-    return _overdue(instance, patient, command, now)
+def _patient(instance: Instance, books: Books, command: CheckDeadlines, now: datetime) -> Iterable[Event]:
+    group = books.groups[instance.node_group]
+    spec = group.spec.model_copy(update={"create_timeout": 3 * group.spec.create_timeout})
+    groups = books.groups.insert(instance.node_group, replace(group, spec=spec))
+    return _overdue(instance, replace(books, groups=groups), command, now)
 
 
-def _cancel_expired(instance: Instance, reason: DeleteReason) -> Any:
+def _cancel_expired(instance: Instance, reason: DeleteReason, books: Books) -> Sequence[Event]:
     del reason
-    return InstanceCancelled(instance=instance.name, node_group=instance.node_group, reason=CancelReason.DELETED)
+    return cancelled(instance, CancelReason.DELETED, books)
 
 
 DEADLINES = (
