@@ -132,6 +132,15 @@ PROMISES: Final[Mapping[str, Sequence[Promise]]] = {
             ["a_failure_is_kept"],
         ),
         Promise(
+            "A copy of the database is sound when it is made, looked at again before it is put back, and refused if it "
+            "is not what the log says",
+            _ALWAYS,
+            [
+                "a_copy_can_be_put_back",
+                "tests/store/test_restore.py::test_a_copy_that_is_not_sound_changes_nothing",
+            ],
+        ),
+        Promise(
             "An older backup that is put back forgets what was answered after it was made, and nothing else: machines "
             "made since are taken in, wishes that it holds are not bought, names are not used again",
             _fair(bounded.a_machine_is_in_nobodys_books),
