@@ -28,10 +28,14 @@ def free_port() -> int:
     """A loopback port that nobody listens on, and that stays free until the process that is told of it listens.
 
     A port that the system chooses is one of those for outgoing connections: it can be gone a moment later.
+
+    Raises:
+        OSError: there is none.
     """
     ports = undisturbed_ports()
-    while True:
+    for _ in range(max(len(ports), 1)):
         candidate = ports[next(_turns) % len(ports)] if ports else 0
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", candidate)) as probe:
             port: int = probe.getsockname()[1]
             return port
+    raise OSError("no port of 127.0.0.1 can be listened on")
