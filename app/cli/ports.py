@@ -25,9 +25,10 @@ def undisturbed_ports() -> range:
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on, and that stays free until the process that is told of it listens.
+    """A loopback port that nobody listens on, for a process that is told of it and listens later.
 
-    A port that the system chooses is one of those for outgoing connections: it can be gone a moment later.
+    A port that the system chooses is one of those for outgoing connections, and can be gone a moment later; that is
+    what it comes to only where `undisturbed_ports` has none.
 
     Raises:
         OSError: there is none.
